@@ -9,7 +9,7 @@ mod trusted;
 pub(crate) use trusted::{TrustedProcess, TrustedProcessError};
 
 use ironcurtain_config::home::Home;
-use ironcurtain_consent::LateError;
+use ironcurtain_consent::ReopenError;
 use ironcurtain_daemon::Daemon;
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Reopens the dialog of an expired question. Only the user's answer in the dialog counts.
     ///
     /// Returns `true` if the user allowed the call once, or an error if the question was not shown.
-    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>>;
+    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, ReopenError>>;
 
     /// Returns a counter that increases whenever sessions, questions, grants or activity change.
     fn changes(&self) -> watch::Receiver<u64>;

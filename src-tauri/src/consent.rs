@@ -6,10 +6,10 @@
 
 mod arming;
 mod clock;
-#[cfg(target_os = "linux")]
-mod cover;
 mod hint;
 mod notice_detail;
+#[cfg(target_os = "linux")]
+mod occlusion;
 #[cfg(any(test, not(target_os = "linux")))]
 #[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests use only a part of it"))]
 mod page;
@@ -35,7 +35,7 @@ pub(crate) mod web;
 
 pub(crate) use notice_detail::NoticeDetail;
 
-use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
+use ironcurtain_consent::{Answer, AnswerSlot, Consent, Question, WithdrawalReason};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
@@ -46,16 +46,16 @@ pub trait AnswerSink: Send {
     /// Receives the user's answer.
     fn answer(self: Box<Self>, answer: Answer);
     /// Reports that the user is active in the dialog.
-    fn working(&self);
+    fn report_activity(&self);
 }
 
-impl AnswerSink for Slot {
+impl AnswerSink for AnswerSlot {
     fn answer(self: Box<Self>, answer: Answer) {
-        Slot::answer(*self, answer);
+        AnswerSlot::answer(*self, answer);
     }
 
-    fn working(&self) {
-        Slot::working(self);
+    fn report_activity(&self) {
+        AnswerSlot::report_activity(self);
     }
 }
 
@@ -124,8 +124,8 @@ enum Command {
     Ask(Box<Question>, Box<dyn AnswerSink>),
     Withdraw(String),
     Raise,
-    Working(String),
-    Unseen(String),
+    Activity(String),
+    RemindUser(String),
     /// Checks whether a dialog can be opened now.
     Show,
     /// The user denied the question with this id outside the dialog.
@@ -133,8 +133,8 @@ enum Command {
     /// Result of the dialog for the questions with these ids.
     Decided(Vec<String>, DialogResult),
     /// `true` to show all of an agent's questions together, `false` to show them one by one.
-    Together(bool),
-    Tell(String),
+    ShowTogether(bool),
+    Notify(String),
     Notices(NoticeDetail),
     /// `true` if the screen was locked, `false` if it was unlocked.
     Locked(bool),
@@ -183,16 +183,16 @@ impl DialogConsent {
 }
 
 impl Consent for DialogConsent {
-    fn ask(&self, question: Question, slot: Slot) {
+    fn ask(&self, question: Question, slot: AnswerSlot) {
         self.ask_with(question, Box::new(slot));
     }
 
-    fn withdraw(&self, question: &str, _why: Withdrawn) {
+    fn withdraw(&self, question: &str, _why: WithdrawalReason) {
         let _ = self.commands.send(Command::Withdraw(question.to_owned()));
     }
 
     fn notify(&self, notice: &str) {
-        let _ = self.commands.send(Command::Tell(notice.to_owned()));
+        let _ = self.commands.send(Command::Notify(notice.to_owned()));
     }
 }
 

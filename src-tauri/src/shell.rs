@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 use tauri::{AppHandle, Manager, RunEvent};
 
 /// Maximum time for which Quit waits for sessions to close.
-const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
+const QUIT_TIMEOUT: Duration = ironcurtain_daemon::SHUTDOWN_TIMEOUT.saturating_add(Duration::from_secs(1));
 /// Delay before displaying the first change after a quiet period, so that rapid successive changes are displayed
 /// together.
-const SETTLE: Duration = Duration::from_millis(30);
+const DEBOUNCE: Duration = Duration::from_millis(30);
 /// Minimum interval between updates of the display. Drawing is expensive, and users cannot read faster.
-const PACE: Duration = Duration::from_millis(700);
+const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(700);
 /// Minimum interval between two searches for servers that bypass IronCurtain. Each search reads every agent's settings.
-const SURVEY: Duration = Duration::from_secs(10);
+const BYPASS_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Reason the app failed to run.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +49,9 @@ pub fn run(
     desktop: DialogConsent,
     dialogs: DialogLoop,
     home: PathBuf,
-    ahead: Option<WindowProcess>,
+    prestarted: Option<WindowProcess>,
 ) -> Result<(), ShellError> {
-    let window = Window::new(backend.clone(), desktop.clone(), home, ahead);
+    let window = Window::new(backend.clone(), desktop.clone(), home, prestarted);
     let first = window.clone();
     let builder = tauri::Builder::default();
     #[cfg(not(target_os = "linux"))]
@@ -98,7 +98,7 @@ async fn follow(app: AppHandle) {
     let (mut surveyed, mut bypassing) = (None::<Instant>, BypassingServers::default());
     loop {
         let shown = Instant::now();
-        if surveyed.is_none_or(|surveyed| surveyed.elapsed() >= SURVEY) {
+        if surveyed.is_none_or(|surveyed| surveyed.elapsed() >= BYPASS_CHECK_INTERVAL) {
             bypassing = bypassing_servers(&*state.backend).await;
             surveyed = Some(shown);
         }
@@ -107,7 +107,7 @@ async fn follow(app: AppHandle) {
             changed = changes.changed() => if changed.is_err() { break },
             changed = waiting.changed() => if changed.is_err() { break },
         }
-        tokio::time::sleep(PACE.saturating_sub(shown.elapsed()).max(SETTLE)).await;
+        tokio::time::sleep(MIN_UPDATE_INTERVAL.saturating_sub(shown.elapsed()).max(DEBOUNCE)).await;
     }
     // The trusted process has exited, so its last state is cleared.
     show(&app, TrayState::default());
@@ -191,7 +191,7 @@ fn perform(app: &AppHandle, action: MenuAction) {
                     backend.request(Request::Shutdown).await;
                     backend.ended().await;
                 };
-                if tokio::time::timeout(ENDING, ending).await.is_err() {
+                if tokio::time::timeout(QUIT_TIMEOUT, ending).await.is_err() {
                     tracing::warn!("sessions did not close in time; they are killed with this process");
                 }
                 app.exit(0);

@@ -59,7 +59,7 @@ pub fn run() -> ExitCode {
         }
         Err(error) => {
             tracing::error!("{error}");
-            let (title, text) = words(&error);
+            let (title, text) = error_text(&error);
             message(title, &text);
             ExitCode::FAILURE
         }
@@ -68,16 +68,16 @@ pub fn run() -> ExitCode {
 
 fn app(options: AppOptions) -> Result<(), AppError> {
     // Starts the window's process in parallel with the trusted process, because both take about the same time to start.
-    let ahead = if options.background { None } else { WindowProcess::start().ok() };
+    let prestarted = if options.background { None } else { WindowProcess::start().ok() };
     toolkit()?;
     let home = Home::from_env()?;
-    let person = home.person.clone();
+    let person = home.user_home.clone();
     let (desktop, seat) = DialogConsent::new(person.clone());
     desktop.set_notices(Preferences::load(&home).notifications);
     let settings =
         ironcurtain_daemon::DaemonOptions { home, programs: programs()?, allow_root: options.allow_root };
     let trusted = TrustedProcess::start(settings, Arc::new(desktop.clone()))?;
-    shell::run(options, Arc::new(trusted), desktop, seat, person, ahead)?;
+    shell::run(options, Arc::new(trusted), desktop, seat, person, prestarted)?;
     Ok(())
 }
 
@@ -100,7 +100,7 @@ fn programs() -> Result<PathBuf, AppError> {
 }
 
 /// Returns the title and text of the error message.
-fn words(error: &AppError) -> (&'static str, String) {
+fn error_text(error: &AppError) -> (&'static str, String) {
     if let AppError::Trusted(trusted) = error
         && trusted.is_already_running()
     {

@@ -432,7 +432,7 @@ pub(crate) fn agent(screen: &Screen) -> AgentClient {
     let shim = beside("ironcurtain-shim");
     beside("ironcurtain-sandbox");
     beside("ironcurtain-filesystem");
-    let mut agent = AgentClient::of(JsonProcess::start(
+    let mut agent = AgentClient::new(JsonProcess::start(
         screen.command(shim).args(["--server", "filesystem"]).current_dir("/"),
     ));
     agent.handshake();

@@ -7,7 +7,7 @@ use crate::screen::{Screen, until};
 use crate::webdriver::Page;
 use crate::{tray, window};
 use ironcurtain_config::home::Home;
-use ironcurtain_consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
+use ironcurtain_consent::{Answer, AnswerSlot, Consent, Lifetime, Question, WithdrawalReason};
 use ironcurtain_daemon::{DaemonOptions, start};
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_protocol::Request;
@@ -207,13 +207,13 @@ impl Drop for Calls {
 struct Generous;
 
 impl Consent for Generous {
-    fn ask(&self, question: Question, slot: Slot) {
+    fn ask(&self, question: Question, slot: AnswerSlot) {
         let always = question.offers.iter().position(|offer| offer.lifetimes.contains(&Lifetime::Always));
         let offer = always.expect("a permanent offer");
         slot.answer(Answer::Allow { offer, lifetime: Lifetime::Always });
     }
 
-    fn withdraw(&self, _question: &str, _why: Withdrawn) {}
+    fn withdraw(&self, _question: &str, _why: WithdrawalReason) {}
 
     fn notify(&self, _notice: &str) {}
 }

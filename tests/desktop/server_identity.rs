@@ -67,7 +67,7 @@ impl Scene {
         let shim = beside("ironcurtain-shim");
         let mut shim = self.screen.command(shim);
         let mut agent =
-            AgentClient::of(JsonProcess::start(shim.args(["--server", "filesystem"]).current_dir("/")));
+            AgentClient::new(JsonProcess::start(shim.args(["--server", "filesystem"]).current_dir("/")));
         let about = json!({ "name": "test-client", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
         let answer = agent.request("initialize", params);
@@ -138,7 +138,7 @@ impl Scene {
     fn is_afresh(&self) {
         assert_eq!(granted(&self.home), BTreeSet::new());
         assert!(!self.memo.exists());
-        let aside: Vec<PathBuf> = fs::read_dir(self.home.put_aside())
+        let aside: Vec<PathBuf> = fs::read_dir(self.home.set_aside_data())
             .expect("a folder")
             .map(|found| found.expect("an entry").path().join("memo"))
             .collect();

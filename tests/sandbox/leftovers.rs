@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use ironcurtain_sandbox::autostart::{Finding, runs_later};
+use ironcurtain_sandbox::autostart::{Finding, autostart_condition};
 
 use crate::{judge::WRITABLE, scene::Scene};
 
@@ -24,7 +24,7 @@ impl Left {
         let mut left = Self::default();
         for finding in found {
             match finding {
-                Finding::Left { path, .. } => {
+                Finding::AutostartFile { path, .. } => {
                     let path = path.strip_prefix(scene.base()).unwrap_or(&path);
                     left.listed.insert(path.trim_start_matches('/').to_owned());
                 }
@@ -42,7 +42,7 @@ impl Left {
         let text = scene.text(path).unwrap_or_default();
         let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
         let parent = Path::new(&real).parent().unwrap();
-        let found = runs_later(&real, Some(&scene.path("work")));
+        let found = autostart_condition(&real, Some(&scene.path("work")));
         if Path::new(&real).is_dir() && !Path::new(&real).is_symlink() || self.is_unseen(path) {
             return true;
         }
@@ -63,7 +63,7 @@ impl Left {
         let is_settings = [".json", ".jsonc", ".toml"].iter().any(|end| name.ends_with(end));
         let says_nothing = is_settings && serde_json::from_str::<serde_json::Value>(&text).is_err();
         // In this scene, direnv allows no file.
-        let is_listed = says_nothing || name == ".envrc" || found.is_some_and(|found| !found.unasked);
+        let is_listed = says_nothing || name == ".envrc" || found.is_some_and(|found| !found.automatic);
         is_listed && (self.listed.contains(path) || fs::symlink_metadata(&real).is_err())
     }
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::tools::Tools;
-use ironcurtain_testkit::outside::Outside;
+use ironcurtain_testkit::external_servers::ExternalServers;
 
 /// Address of the servers to which the permitted twins connect.
 pub(crate) const FREE: &str = "9.9.9.10";
@@ -37,7 +37,7 @@ struct World {
 }
 
 /// Creates the network on the first call.
-pub(crate) fn start(tools: &Tools) -> Outside {
+pub(crate) fn start(tools: &Tools) -> ExternalServers {
     let log = tools.place.join(format!("ic-outside-{}", std::process::id()));
     fs::write(&log, "").unwrap();
     let words = [tools.probe.as_ref(), "serve".as_ref(), log.as_os_str()];
@@ -46,7 +46,7 @@ pub(crate) fn start(tools: &Tools) -> Outside {
     let free = [FREE, ALLOWED].map(|free| format!("{free}/24"));
     let far: Vec<&str> =
         [OTHER_V6].into_iter().chain(OTHERS).chain(free.iter().map(String::as_str)).collect();
-    let outside = Outside::start(servers, &near, &far);
+    let outside = ExternalServers::start(servers, &near, &far);
     assert!(WORLD.set(World { log, told: AtomicUsize::new(0) }).is_ok(), "there is one world");
     outside
 }

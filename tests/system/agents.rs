@@ -10,7 +10,7 @@ mod model;
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed, programs};
 use ironcurtain_consent::{DenialReach, Lifetime, Reach};
-use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
+use ironcurtain_testkit::namespace::{is_inside, run_inside_through};
 use model::Model;
 use serde_json::json;
 use std::os::unix::fs::symlink;
@@ -196,7 +196,7 @@ impl Desk {
             .current_dir(self.world.path("project"))
             .env_clear()
             .env("PATH", format!("{}:{path}", self.world.path("bin").display()))
-            .env("HOME", &self.world.home.person)
+            .env("HOME", &self.world.home.user_home)
             .env("TMPDIR", self.world.path("project"))
             .env("IRONCURTAIN_HOME", self.world.ours())
             .env(variable.0, variable.1);
@@ -239,7 +239,7 @@ impl Desk {
 fn assert_works_through_ironcurtain(test: &str, agent: &'static Agent) {
     if !is_inside() {
         let own = std::env::current_exe().unwrap();
-        return run_inside_by(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
+        return run_inside_through(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
     }
     let desk = Desk::new(agent);
     let person = &desk.world.user;
@@ -305,7 +305,7 @@ fn claude_code_is_connected_and_restored_with_its_own_cli() {
     let test = "agents::claude_code_is_connected_and_restored_with_its_own_cli";
     if !is_inside() {
         let own = std::env::current_exe().unwrap();
-        return run_inside_by(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
+        return run_inside_through(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
     }
     let desk = Desk::new(&CLAUDE_CODE);
     let mine = json!({ "mine": { "type": "stdio", "command": "/usr/bin/true", "args": [] } });

@@ -27,7 +27,7 @@ fn approved_annotations_are_written_and_decide_calls() {
     let mut client = world.connect("files");
     client.read(&docs).refused("has not been reviewed yet");
     client.hang_up();
-    let annotate = |more: &[&str]| run(&world.ours(), &world.home.person, "files", more);
+    let annotate = |more: &[&str]| run(&world.ours(), &world.home.user_home, "files", more);
     let refused = annotate(&[]);
     assert!(!refused.status.success());
     assert!(error(&refused).contains("no terminal to confirm on"), "{}", error(&refused));
@@ -93,7 +93,7 @@ fn shipped_annotations_are_kept_without_a_user_file() {
         serde_json::from_str(&std::fs::read_to_string(annotations(&place.home.config)).unwrap()).unwrap();
     assert!(stored["servers"]["filesystem"]["tools"].as_array().unwrap().len() > 5);
     assert_eq!(stored["servers"]["s"]["tools"][0]["args"], json!({ "path": ["read-path"] }));
-    let listed = run_raw(&place.ours(), &place.home.person, &["servers", "list"]);
+    let listed = run_raw(&place.ours(), &place.home.user_home, &["servers", "list"]);
     assert!(text(&listed).contains("s  sandboxed  1 tool annotated"), "{}", text(&listed));
 }
 
@@ -102,7 +102,7 @@ fn shipped_annotations_are_not_reported_as_changed() {
     let place = TestHome::new(|_| {});
     let own = json!({ "filesystem": { "command": programs().join("ironcurtain-filesystem") } });
     configure(&Prepared { home: place.home.clone() }, &own);
-    let shown = text(&run(&place.ours(), &place.home.person, "filesystem", &[]));
+    let shown = text(&run(&place.ours(), &place.home.user_home, "filesystem", &[]));
     assert!(shown.contains("14 tools: 14 understood.") && !shown.contains("CHANGED"), "{shown}");
 }
 
@@ -210,7 +210,7 @@ fn server_sees_no_files_and_no_network_while_its_tools_are_listed() {
     configure(&Prepared { home: place.home.clone() }, &free);
     let shown = text(&annotate(&place, &[]));
     assert!(shown.starts_with("seen_True_net_True\n"), "{shown}");
-    let unknown = run(&place.ours(), &place.home.person, "nobody", &[]);
+    let unknown = run(&place.ours(), &place.home.user_home, "nobody", &[]);
     assert!(
         error(&unknown).contains("no server is named `nobody`; existing servers: `s`"),
         "{}",
@@ -223,8 +223,8 @@ fn inspected_server_has_its_configured_access_and_leaves_no_autostart_files() {
     let place = TestHome::new(|_| {});
     let read = place.file("read/known.txt", "x");
     let kept = place.file("kept/known.txt", "x");
-    std::fs::create_dir_all(place.home.person.join("kept/.git/hooks")).unwrap();
-    let hook = place.home.person.join("kept/.git/hooks/pre-commit");
+    std::fs::create_dir_all(place.home.user_home.join("kept/.git/hooks")).unwrap();
+    let hook = place.home.user_home.join("kept/.git/hooks/pre-commit");
     let look = format!(
         "import os, urllib.request\nkept = {kept:?}\ndef can(f):\n    try: f(); return True\n    except Exception: return False\nreads = can(lambda: open({read:?}).read())\nwrites = can(lambda: open(kept, 'a').write('y'))\ncan(lambda: open({hook:?}, 'w').write('evil'))\ncan(lambda: urllib.request.urlopen('http://a.example.test/', timeout=3))\nimport sys; sys.stderr.write(\"OSError: [Errno 30] Read-only file system: '/opt/x'\\n\")\n"
     );
@@ -263,7 +263,7 @@ fn tools_of_server_without_paths_get_no_path_roles() {
     let mut client = world.connect("everything");
     client.call("echo", json!({ "message": "hi" })).refused("has not been reviewed yet");
     client.hang_up();
-    assert!(run(&world.ours(), &world.home.person, "everything", &["--yes"]).status.success());
+    assert!(run(&world.ours(), &world.home.user_home, "everything", &["--yes"]).status.success());
     world.restart();
     let mut client = world.connect("everything");
     // The server can access nothing, so the call needs no approval.
@@ -304,7 +304,7 @@ fn server_program_writable_by_another_server_is_not_started_for_listing() {
     for sandbox in [json!({}), json!(false)] {
         let place = TestHome::new(|_| {});
         let script = listing(&json!([tool("read_it", &["path"])]));
-        let (own, link) = (place.home.person.join("tools/own"), place.home.person.join("kept/own"));
+        let (own, link) = (place.home.user_home.join("tools/own"), place.home.user_home.join("kept/own"));
         for program in [&own, &link] {
             std::fs::create_dir_all(program.parent().unwrap()).unwrap();
             std::os::unix::fs::symlink("/usr/bin/python3", program).unwrap();
@@ -371,7 +371,7 @@ fn configure_server(place: &TestHome, script: &str) {
 }
 
 fn annotate(place: &TestHome, more: &[&str]) -> Output {
-    run(&place.ours(), &place.home.person, "s", more)
+    run(&place.ours(), &place.home.user_home, "s", more)
 }
 
 fn run(ours: &Path, person: &Path, server: &str, more: &[&str]) -> Output {

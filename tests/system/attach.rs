@@ -13,9 +13,9 @@ use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::{Next, ScriptedUser};
 use crate::test_home::TestHome;
 use crate::world::{World, eventually, is_root, programs};
-use ironcurtain_consent::{Lifetime, NobodyToAsk, Reach};
+use ironcurtain_consent::{Lifetime, NoFrontEnd, Reach};
 use ironcurtain_daemon::{Daemon, DaemonOptions, start};
-use ironcurtain_protocol::{AskedOn, GrantView, Reply, Request, StatusView};
+use ironcurtain_protocol::{GrantView, PromptLocation, Reply, Request, StatusView};
 use ironcurtain_testkit::wait::until;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl Remote {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let options = DaemonOptions { home: place.home.clone(), programs: programs(), allow_root: is_root() };
-        let daemon = runtime.block_on(start(options, Arc::new(NobodyToAsk))).unwrap();
+        let daemon = runtime.block_on(start(options, Arc::new(NoFrontEnd))).unwrap();
         Self { place, daemon, runtime: Some(runtime) }
     }
 
@@ -258,7 +258,7 @@ fn file(remote: &Remote, name: &str) -> PathBuf {
 fn the_desktop_is_asked_and_the_remote_machine_grants_and_enforces() {
     let (desktop, remote) = (World::new(), Remote::new());
     let _attach = attach(&desktop, &remote);
-    assert_eq!(remote.status().asked_on, AskedOn::Desktop);
+    assert_eq!(remote.status().prompt_location, PromptLocation::Desktop);
     let (first, other) = (file(&remote, "docs/first.txt"), file(&remote, "docs/other.txt"));
     let mut agent = remote.connect();
     desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
@@ -300,7 +300,9 @@ fn a_lost_connection_denies_pending_calls_and_is_opened_again() {
     desktop.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(agent.read(&other).ok(), "remote content");
     drop(attach);
-    eventually("the desktop is detached", TIMEOUT, || remote.status().asked_on == AskedOn::Nobody);
+    eventually("the desktop is detached", TIMEOUT, || {
+        remote.status().prompt_location == PromptLocation::Nobody
+    });
     agent.read(&other).refused("");
 }
 

@@ -34,7 +34,7 @@ fn rule_reason_starting_with_approved_is_not_a_user_answer() {
     let world = World::with(|w| {
         hostile::install(w);
         let open = json!({ "name": "docs", "description": "d", "principle": "p", "reason": "approved: by the team",
-            "if": { "paths": { "roles": ["read-path"], "within": w.home.person.join("docs") } }, "then": "allow" });
+            "if": { "paths": { "roles": ["read-path"], "within": w.home.user_home.join("docs") } }, "then": "allow" });
         let file = w.home.policy().join("compiled-policy.json");
         let mut policy: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
         policy["rules"].as_array_mut().unwrap().insert(0, open);

@@ -16,7 +16,7 @@ use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
-use ironcurtain_protocol::{LeftFileView, LeftState, Reply, Request, SessionRecordView};
+use ironcurtain_protocol::{AutostartFileState, AutostartFileView, Reply, Request, SessionRecordView};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn world_with_guarded_git_config() -> World {
 #[track_caller]
 pub fn git(world: &World, dir: &Path, args: &[&str]) -> String {
     let mut git = Command::new("git");
-    git.current_dir(dir).args(args).env("HOME", &world.home.person).env("GIT_CONFIG_NOSYSTEM", "1");
+    git.current_dir(dir).args(args).env("HOME", &world.home.user_home).env("GIT_CONFIG_NOSYSTEM", "1");
     let done = git.output().unwrap();
     assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).into_owned()
@@ -65,7 +65,7 @@ fn record(world: &World, session: &str) -> SessionRecordView {
     eventually("the final scan completes", TIMEOUT, || {
         match world.request(Request::Session { session: session.to_owned() }) {
             Reply::Session(record) => {
-                let is_over = record.ended_ms.is_some() && !record.looking;
+                let is_over = record.ended_ms.is_some() && !record.is_scanning;
                 found = Some(record);
                 is_over
             }
@@ -85,7 +85,7 @@ fn end_session(world: &World, client: Client) -> SessionRecordView {
 
 /// Returns the record's entry for this path.
 #[track_caller]
-fn entry_for<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView {
+fn entry_for<'a>(record: &'a SessionRecordView, path: &Path) -> &'a AutostartFileView {
     let found = record.files.iter().find(|file| Path::new(&file.path) == path);
     found.unwrap_or_else(|| panic!("{} is not in {record:?}", path.display()))
 }
@@ -95,7 +95,7 @@ fn undecided_files(record: &SessionRecordView) -> Vec<&str> {
     let mut paths: Vec<&str> = record
         .files
         .iter()
-        .filter(|file| file.state == LeftState::Left)
+        .filter(|file| file.state == AutostartFileState::Undecided)
         .map(|file| file.path.as_str())
         .collect();
     paths.sort_unstable();

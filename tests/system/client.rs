@@ -22,7 +22,7 @@ impl Client {
     }
 
     pub fn connect_non_reading(programs: &Path, home: &Path, server: &str) -> Self {
-        Self(kit::AgentClient::connect_deaf(programs, home, server))
+        Self(kit::AgentClient::connect_without_reading(programs, home, server))
     }
 
     pub fn hang_up(self) {

@@ -6,8 +6,8 @@ use crate::hostile;
 use crate::scripted;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, Withdrawn};
-use ironcurtain_protocol::{ErrorCode, Protection, Reply, Request, WaitingChoice};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, WithdrawalReason};
+use ironcurtain_protocol::{ErrorCode, Protection, QuestionSelection, Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn question_rate_limit_denies_and_notifies_once() {
     look(&mut client, &files[1]).ok();
     for file in &files[2..] {
         look(&mut client, file)
-            .refused("was asked 2 times within a minute: too many questions; try again in ");
+            .refused("too many questions: the user was asked 2 times within a minute; try again in ");
     }
     look(&mut client, &files[1]).ok();
     // Each session has its own limit, and the client has a limit across all its sessions.
@@ -128,10 +128,10 @@ fn denied_call_is_not_asked_again_at_once() {
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/two.txt", "2"));
     let mut client = world.connect("hostile");
     world.user.will(Next::DenyMore(DenialReach::Call, Some("not this one".into())));
-    look(&mut client, &one).refused("the user denied this call and says: not this one");
-    let again = "the user denied the same call before and says: not this one; it is denied without asking for another 60 s";
+    look(&mut client, &one).refused("the user denied this call with this note: not this one");
+    let again = "the user already denied this call, with this note: not this one; it is denied without asking for another 60 s";
     look(&mut client, &one).refused(again);
-    look(&mut world.connect("hostile"), &one).refused("denied the same call before");
+    look(&mut world.connect("hostile"), &one).refused("already denied this call");
     look(&mut client, &two).refused("the user denied this call.");
     assert_eq!(world.user.asked().len(), 2);
     // A grant is not an answer to this question.
@@ -153,7 +153,7 @@ fn paused_agent_is_denied_until_resumed() {
     let id = only_session(&world);
     assert_eq!(world.request(Request::Pause { session: id.clone() }), Reply::Done);
     client.outcome(waits).refused("the user paused this agent");
-    assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped]);
+    assert_eq!(world.user.withdrawn(), [WithdrawalReason::Stopped]);
     assert!(world.sessions()[0].paused);
     client.call("echo", json!({ "n": 1 })).refused("the user paused this agent");
     look(&mut client, &sandbox).refused("the user paused this agent");
@@ -180,7 +180,7 @@ fn denial_can_pause_the_agent() {
     let mut client = world.connect("hostile");
     world.user.will(Next::DenyMore(DenialReach::Pause, Some("stop it".into())));
     look(&mut client, &world.file("docs/one.txt", "1"))
-        .refused("the user denied this call and says: stop it");
+        .refused("the user denied this call with this note: stop it");
     client.call("echo", json!({ "n": 1 })).refused("the user paused this agent");
     assert!(
         world.log().contains("the question ended: denied, and the agent is paused, with the note: stop it")
@@ -200,8 +200,8 @@ fn session_denial_covers_tool_and_path_and_can_be_undone() {
     let waits = client.begin_call("open", json!({ "path": deep }));
     eventually("the question is asked", TIMEOUT, || world.user.count() == 1);
     world.user.will(Next::DenyMore(DenialReach::Session, Some("not the docs".into())));
-    look(&mut client, &one).refused("the user denied this call and says: not the docs");
-    let denied = "the user denied this for the rest of the session and says: not the docs";
+    look(&mut client, &one).refused("the user denied this call with this note: not the docs");
+    let denied = "the user denied this for the rest of the session with this note: not the docs";
     client.outcome(waits).refused(denied);
     look(&mut client, &one).refused(denied);
     look(&mut client, &deep).refused(denied);
@@ -234,7 +234,7 @@ fn lockdown_survives_restart_and_keeps_rules_and_grants() {
     eventually("the question is asked", TIMEOUT, || world.user.count() == 2);
     lockdown(&world, true);
     client.outcome(waits).refused("the user has locked IronCurtain down");
-    assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped]);
+    assert_eq!(world.user.withdrawn(), [WithdrawalReason::Stopped]);
     look(&mut client, &two).refused("the user has locked IronCurtain down");
     look(&mut client, &one).ok();
     client.call("echo", json!({ "n": 1 })).ok();
@@ -297,16 +297,16 @@ fn pending_questions_are_denied_together_with_separate_results() {
     let ids: Vec<String> = world.questions().waiting.into_iter().map(|question| question.id).collect();
     let deny = |which| world.request(Request::Deny { which, note: Some("later".into()) });
     let some = vec![ids[0].clone(), "none".to_owned()];
-    assert_eq!(deny(WaitingChoice::These(some.clone())), Reply::Denied(vec![ids[0].clone()]));
-    clients[0].outcome(calls[0]).refused("the user denied this call and says: later");
-    let again = deny(WaitingChoice::These(some));
+    assert_eq!(deny(QuestionSelection::These(some.clone())), Reply::Denied(vec![ids[0].clone()]));
+    clients[0].outcome(calls[0]).refused("the user denied this call with this note: later");
+    let again = deny(QuestionSelection::These(some));
     assert!(matches!(again, Reply::Failed { code: ErrorCode::NotFound, .. }), "{again:?}");
     assert_eq!(world.questions().waiting.len(), 2, "the other calls keep waiting");
-    assert_eq!(deny(WaitingChoice::All), Reply::Denied(ids[1..].to_vec()));
+    assert_eq!(deny(QuestionSelection::All), Reply::Denied(ids[1..].to_vec()));
     for at in [1, 2] {
-        clients[at].outcome(calls[at]).refused("the user denied this call and says: later");
+        clients[at].outcome(calls[at]).refused("the user denied this call with this note: later");
     }
-    assert_eq!(deny(WaitingChoice::All), Reply::Denied(Vec::new()));
+    assert_eq!(deny(QuestionSelection::All), Reply::Denied(Vec::new()));
     let record = world.log();
     assert_eq!(record.matches("the question ended: denied").count(), 3, "{record}");
     assert_eq!(record.matches("questions were denied together, by the user").count(), 2, "{record}");
@@ -322,11 +322,11 @@ fn denial_can_cover_all_pending_questions_of_agent() {
     let calls = start_pending_calls(&world, &mut clients);
     let file = world.file("docs/last.txt", "text");
     world.user.will(Next::DenyMore(DenialReach::Waiting, Some("stop".into())));
-    look(&mut clients[0], &file).refused("the user denied this call and says: stop");
+    look(&mut clients[0], &file).refused("the user denied this call with this note: stop");
     for (client, call) in clients.iter_mut().zip(calls) {
-        client.outcome(call).refused("the user denied this call and says: stop");
+        client.outcome(call).refused("the user denied this call with this note: stop");
     }
-    assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped, Withdrawn::Stopped]);
+    assert_eq!(world.user.withdrawn(), [WithdrawalReason::Stopped, WithdrawalReason::Stopped]);
     assert!(world.log().contains("the question ended: denied, with the agent's other pending questions"));
     // The denial applies to pending questions but not to later ones.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));

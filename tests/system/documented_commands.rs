@@ -92,9 +92,9 @@ fn guide_commands_work_in_page_order() {
         let output = Command::new(programs().join("ironcurtain"))
             .args(words)
             .env("IRONCURTAIN_HOME", world.ours())
-            .env("HOME", &world.home.person)
+            .env("HOME", &world.home.user_home)
             .env_remove("CLAUDE_CONFIG_DIR")
-            .current_dir(&world.home.person)
+            .current_dir(&world.home.user_home)
             .output()
             .unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
@@ -124,9 +124,9 @@ fn readme_commands_work_in_page_order() {
         let output = Command::new(programs().join("ironcurtain"))
             .args(words)
             .env("IRONCURTAIN_HOME", world.ours())
-            .env("HOME", &world.home.person)
+            .env("HOME", &world.home.user_home)
             .env_remove("CLAUDE_CONFIG_DIR")
-            .current_dir(&world.home.person)
+            .current_dir(&world.home.user_home)
             .output()
             .unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);

@@ -99,7 +99,7 @@ fn git_config_outside_granted_paths_is_not_read() {
         world.file("work/app/.git", &format!("gitdir: {}\n", target.display()));
         push(&mut client, &world.path("work/app"), "origin").refused("the user denied this call");
         let asked = format!("{:?}", world.user.asked());
-        assert!(asked.contains("in a place that may not be read"), "{asked}");
+        assert!(asked.contains("in a location that may not be read"), "{asked}");
         assert!(!asked.contains("github.com"), "{asked}");
     }
     repository(&world, "work/lib", "https://github.com/acme/lib");

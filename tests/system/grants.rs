@@ -436,7 +436,7 @@ fn assert_inaccessible_soon(client: &mut Client, path: &Path, since: Instant) {
 fn rule_grants_are_mounted_from_the_start() {
     let world = World::with(|w| {
         hostile::install(w);
-        let folder = w.home.person.join("docs");
+        let folder = w.home.user_home.join("docs");
         let within = json!({ "roles": ["read-path"], "within": folder });
         let open = json!({ "name": "docs", "description": "d", "principle": "p", "reason": "docs are free",
             "if": { "paths": within }, "then": "allow" });

@@ -114,7 +114,7 @@ fn credentials_and_own_files_are_denied_for_every_tool(files: Files) {
             .call("move_file", json!({ "source": path, "destination": to }))
             .refused("structural-protected-path");
     }
-    for folder in [world.home.person.clone(), world.home.state.clone()] {
+    for folder in [world.home.user_home.clone(), world.home.state.clone()] {
         client.call("directory_tree", json!({ "path": folder })).refused("structural-protected-path");
         client.call("list_directory", json!({ "path": folder })).refused("structural-protected-path");
     }

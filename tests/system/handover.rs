@@ -22,7 +22,7 @@ impl Headless {
     fn start(place: &TestHome) -> Self {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(["daemon", "--ask", "deny"]).args(is_root().then_some("--allow-root"));
-        command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person);
+        command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.user_home);
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let headless = Self(command.spawn().unwrap());
         eventually("the headless daemon listens", TIMEOUT, || {

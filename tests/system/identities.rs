@@ -27,7 +27,7 @@ impl Scene {
         let mut program = PathBuf::new();
         let world = World::with(|prepared| {
             hostile::install(prepared);
-            let bin = prepared.home.person.join("bin");
+            let bin = prepared.home.user_home.join("bin");
             fs::create_dir_all(&bin).unwrap();
             program = bin.join("notes");
             fs::copy(hostile::program(), &program).unwrap();
@@ -88,7 +88,7 @@ impl Scene {
     fn decide(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(["servers", "identity"]).args(arguments).stdin(Stdio::null());
-        command.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.person);
+        command.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.user_home);
         let output = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }

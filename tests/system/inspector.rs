@@ -19,7 +19,7 @@ fn inspected(world: &World, era: &str, arguments: &[&str]) -> Value {
         .args(["--cli", "--protocol-era", era, "--server", "everything", "--config"])
         .arg(config)
         .args(arguments)
-        .env("HOME", &world.home.person)
+        .env("HOME", &world.home.user_home)
         .output()
         .unwrap();
     let complaint = String::from_utf8_lossy(&said.stderr);

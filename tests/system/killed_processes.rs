@@ -262,7 +262,7 @@ fn shim_of_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
     }
     let programs = world_readable_programs(&base);
     shim.arg("--").arg(programs.join("ironcurtain-shim")).args(["--server", "filesystem"]);
-    shim.env("HOME", &machine.home.person);
+    shim.env("HOME", &machine.home.user_home);
     (shim, programs)
 }
 

@@ -35,7 +35,7 @@ fn giant_message_round_trips_and_one_over_budget_is_refused() {
     let answered = began.elapsed();
     let most = status(&machine, "VmHWM") - before;
     let over = "x".repeat(64 * 1024 * 1024);
-    client.call("echo", json!({ "text": over })).refused("at most 67108864 are accepted");
+    client.call("echo", json!({ "text": over })).refused("the limit is 67108864 bytes");
     client.call("big", json!({ "bytes": over.len() })).refused("MB; the limit is 64 MB");
     let over = status(&machine, "VmHWM") - before;
     client.call("echo", json!({ "n": 1 })).ok();

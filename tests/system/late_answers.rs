@@ -3,7 +3,7 @@
 use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Answer, DenialReach, Lifetime, Question, Reach, Withdrawn};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Question, Reach, WithdrawalReason};
 use ironcurtain_protocol::{QuestionState, Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -36,7 +36,7 @@ fn denying_one_of_identical_calls_denies_all() {
     let calls = start_identical_calls(&world, &mut client, &report);
     world.user.answer_late(Answer::Deny { note: Some("read the summary".into()), reach: DenialReach::Call });
     for call in calls {
-        client.outcome(call).refused("the user denied this call and says: read the summary");
+        client.outcome(call).refused("the user denied this call with this note: read the summary");
     }
     assert_eq!(world.user.asked(), []);
     let record = world.log();
@@ -79,7 +79,7 @@ fn lasting_approval_serves_identical_calls_and_rejudges_pending_ones() {
         assert_eq!(client.outcome(call).ok(), "the report");
     }
     assert_eq!(client.outcome(beside).ok(), "more");
-    assert_eq!((world.user.asked(), world.user.withdrawn()), (vec![], vec![Withdrawn::Settled]));
+    assert_eq!((world.user.asked(), world.user.withdrawn()), (vec![], vec![WithdrawalReason::Settled]));
     assert_eq!(world.grants().len(), 1);
 }
 

@@ -77,7 +77,7 @@ impl Machine {
             .args(["-c", &script])
             .arg(programs().join("ironcurtain"))
             .env("IRONCURTAIN_HOME", self.ours())
-            .env("HOME", &self.home.person)
+            .env("HOME", &self.home.user_home)
             .env("TMPDIR", self.place.temporary())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -165,7 +165,7 @@ impl Machine {
         Command::new(programs().join("ironcurtain"))
             .args(arguments)
             .env("IRONCURTAIN_HOME", self.ours())
-            .env("HOME", &self.home.person)
+            .env("HOME", &self.home.user_home)
             .output()
             .unwrap()
     }

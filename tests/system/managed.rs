@@ -131,7 +131,7 @@ fn command(world: &World, arguments: &[&str]) -> (bool, String) {
     let output = Command::new(programs().join("ironcurtain"))
         .args(arguments)
         .env("IRONCURTAIN_HOME", world.ours())
-        .env("HOME", &world.home.person)
+        .env("HOME", &world.home.user_home)
         .current_dir(world.path("docs"))
         .output()
         .unwrap();
@@ -186,8 +186,8 @@ fn bundle_updates_apply_and_bad_ones_are_refused() {
     *changed.last_mut().unwrap() ^= 1;
     for (bundle, expected) in [
         (organization.signed_by(&other_key, 11, &loose), "the signature does not match the public key"),
-        (organization.bundle(9, &loose), "its sequence number 9 is lower than 10, which is in use"),
-        (organization.bundle(10, &loose), "another bundle with the sequence number 10 is in use"),
+        (organization.bundle(9, &loose), "its sequence number 9 is lower than the current 10"),
+        (organization.bundle(10, &loose), "a different bundle already has sequence number 10"),
         (changed, "it is not a gzip-compressed tar archive"),
         (b"<html>".to_vec(), "it is not a gzip-compressed tar archive"),
         (

@@ -120,12 +120,12 @@ fn look(client: &mut Client, seen: &[Look]) {
 /// Creates a test environment with separate rules for reading and for writing and deleting in the folder `open`.
 fn open_world(files: Files) -> World {
     files.world(|w| {
-        std::fs::create_dir_all(w.home.person.join("open/below")).unwrap();
+        std::fs::create_dir_all(w.home.user_home.join("open/below")).unwrap();
         for file in ["open/file", "open/below/file"] {
-            std::fs::write(w.home.person.join(file), "content").unwrap();
+            std::fs::write(w.home.user_home.join(file), "content").unwrap();
         }
         let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
-        let opens = |roles: &[&str]| json!({ "paths": { "roles": roles, "within": w.home.person.join("open") } });
+        let opens = |roles: &[&str]| json!({ "paths": { "roles": roles, "within": w.home.user_home.join("open") } });
         let policy = json!({ "schemaVersion": 1, "rules": [
             rule("read", opens(&["read-path"]), "allow"),
             rule("write", opens(&["write-path", "delete-path"]), "allow"),

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::hostile;
 use crate::scripted_user::{Next, paths};
 use crate::world::World;
-use ironcurtain_consent::{Lifetime, Piece, Question, Reach};
+use ironcurtain_consent::{Lifetime, Question, Reach, TextPart};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 
@@ -18,9 +18,9 @@ fn received_requests(client: &mut Client, method: &str) -> Vec<String> {
 /// Returns a question's verb and object.
 fn headline(question: &Question) -> String {
     let line = &question.consequences[0];
-    let text = |piece: &Piece| match piece {
-        Piece::Ours(text) => (*text).to_owned(),
-        Piece::Path(text) | Piece::Foreign(text) => text.clone(),
+    let text = |piece: &TextPart| match piece {
+        TextPart::Fixed(text) => (*text).to_owned(),
+        TextPart::Path(text) | TextPart::Untrusted(text) => text.clone(),
     };
     format!("{} {}", line.verb.word(), line.object.iter().map(text).collect::<String>())
 }

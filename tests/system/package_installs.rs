@@ -23,7 +23,7 @@ fn world(registry: &Registry, args: &[&str]) -> World {
 }
 
 fn prepare(prepared: &Prepared, registry: &Registry, command: &str, args: &[&str]) {
-    registry.configure(&prepared.home.person);
+    registry.configure(&prepared.home.user_home);
     configure(
         prepared,
         &json!({ "tiny": { "command": command, "args": args, "sandbox": { "view": "roots" } } }),
@@ -43,7 +43,7 @@ fn command(home: &Home, arguments: &[&str]) -> Command {
     if is_root() && arguments.first() != Some(&"list") {
         command.arg("--allow-root");
     }
-    command.env("IRONCURTAIN_HOME", home.config.parent().unwrap()).env("HOME", &home.person);
+    command.env("IRONCURTAIN_HOME", home.config.parent().unwrap()).env("HOME", &home.user_home);
     command
 }
 

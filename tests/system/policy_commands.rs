@@ -25,7 +25,7 @@ impl Looking {
             .args(["policy", "--json"])
             .args(arguments)
             .env("IRONCURTAIN_HOME", &self.ours)
-            .env("HOME", &self.home.person)
+            .env("HOME", &self.home.user_home)
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

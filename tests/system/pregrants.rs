@@ -5,7 +5,7 @@ use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::world::{World, eventually};
 use ironcurtain_consent::Lifetime;
-use ironcurtain_daemon::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms};
+use ironcurtain_daemon::{GrantChanges, GrantRequest, GrantRequestError, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{GrantView, Reply, Request};
 use std::path::Path;
@@ -65,21 +65,24 @@ fn pregrant_cannot_exceed_the_offers_of_a_question() {
     };
     for protected in ["", ".ssh", ".ssh/id_ed25519"] {
         assert!(
-            matches!(give(protected, &[Access::Read], Lifetime::Hour), Err(GrantRequestError::Limits(_))),
+            matches!(give(protected, &[Access::Read], Lifetime::Hour), Err(GrantRequestError::Protected(_))),
             "{protected}"
         );
     }
     let ours = pregrant(&world, &world.home.config, &[Access::Read], Lifetime::Hour);
-    assert!(matches!(world.wait(world.daemon.grant(ours)), Err(GrantRequestError::Limits(_))));
-    assert!(matches!(give("docs/none", &[Access::Read], Lifetime::Hour), Err(GrantRequestError::NoFile(_))));
+    assert!(matches!(world.wait(world.daemon.grant(ours)), Err(GrantRequestError::Protected(_))));
+    assert!(matches!(
+        give("docs/none", &[Access::Read], Lifetime::Hour),
+        Err(GrantRequestError::NotFileOrFolder(_))
+    ));
     assert!(matches!(give("docs", &[], Lifetime::Hour), Err(GrantRequestError::NoAccess)));
     assert!(matches!(
         give("docs", &[Access::Delete], Lifetime::Always),
-        Err(GrantRequestError::RemovesForAlways)
+        Err(GrantRequestError::PermanentDelete)
     ));
     world.file("docs/.vscode/tasks.json", "{}");
     let tasks = |access: &[Access]| give("docs/.vscode/tasks.json", access, Lifetime::Hour);
-    assert!(matches!(tasks(&[Access::Read, Access::Write]), Err(GrantRequestError::RunsLater(_))));
+    assert!(matches!(tasks(&[Access::Read, Access::Write]), Err(GrantRequestError::AutostartFile(_))));
     let stranger = GrantRequest {
         client: "/bin/other".into(),
         ..pregrant(&world, &world.path("docs"), &[Access::Read], Lifetime::Hour)
@@ -106,13 +109,13 @@ fn grant_can_be_narrowed_or_extended_but_never_widened() {
     };
     let read = AccessSet::only(Access::Read);
     for wider in [
-        GrantTerms { access: Some(read.with(Access::Delete)), ..GrantTerms::default() },
-        GrantTerms { part: Some(world.home.person.join("docs/..")), ..GrantTerms::default() },
+        GrantChanges { access: Some(read.with(Access::Delete)), ..GrantChanges::default() },
+        GrantChanges { part: Some(world.home.user_home.join("docs/..")), ..GrantChanges::default() },
     ] {
         assert!(change(wider).is_err());
     }
     let before = only_grant(&world);
-    change(GrantTerms { access: Some(read), part: Some(world.path("docs/a")), ..GrantTerms::default() })
+    change(GrantChanges { access: Some(read), part: Some(world.path("docs/a")), ..GrantChanges::default() })
         .unwrap();
     let narrow = only_grant(&world);
     assert_eq!(narrow.path, world.path("docs/a").to_str().unwrap());
@@ -121,7 +124,7 @@ fn grant_can_be_narrowed_or_extended_but_never_widened() {
     client.sneak(&outside).refused(MISSING);
     assert_eq!(client.sneak(&inside).ok(), "f");
     client.scribble(&inside).refused(READ_ONLY);
-    change(GrantTerms { lifetime: Some(Lifetime::Always), ..GrantTerms::default() }).unwrap();
+    change(GrantChanges { lifetime: Some(Lifetime::Always), ..GrantChanges::default() }).unwrap();
     let extended = only_grant(&world);
     assert_eq!((extended.lifetime.as_str(), extended.expires_ms), ("always", None));
     assert_eq!(client.sneak(&inside).ok(), "f");
@@ -190,7 +193,7 @@ fn pregranted_tool_needs_no_question_and_tools_naming_resources_are_rejected() {
     assert!(!world.daemon.known_clients()[0].tools["hostile"].contains(&"open".to_owned()));
     assert!(matches!(
         pregrant_resource(&world, tool("open"), Lifetime::Hour),
-        Err(GrantRequestError::NamesThings(_))
+        Err(GrantRequestError::DependsOnArguments(_))
     ));
     assert!(matches!(
         pregrant_resource(&world, tool("none"), Lifetime::Hour),
@@ -198,7 +201,7 @@ fn pregranted_tool_needs_no_question_and_tools_naming_resources_are_rejected() {
     ));
     assert!(matches!(
         pregrant_resource(&world, tool("run"), Lifetime::Always),
-        Err(GrantRequestError::ToolForAlways(_))
+        Err(GrantRequestError::PermanentTool(_))
     ));
     assert_eq!(world.grants(), []);
     assert_eq!(pregrant_resource(&world, tool("now"), Lifetime::Hour).unwrap(), "now");
@@ -222,9 +225,9 @@ fn host_is_pregranted_only_where_network_is_permitted() {
     for bad in ["https://a.example.test", "*", "printer", "a.example.test:0"] {
         assert!(matches!(give(bad), Err(GrantRequestError::Host(_))), "{bad}");
     }
-    assert!(matches!(give("*.example.test"), Err(GrantRequestError::NoHost(_))));
+    assert!(matches!(give("*.example.test"), Err(GrantRequestError::NotSingleHost(_))));
     for out_of_reach in ["evil.example.test", "printer.local"] {
-        assert!(matches!(give(out_of_reach), Err(GrantRequestError::OutOfReach { .. })), "{out_of_reach}");
+        assert!(matches!(give(out_of_reach), Err(GrantRequestError::HostBlocked { .. })), "{out_of_reach}");
     }
     assert_eq!(world.grants(), []);
     assert_eq!(give("A.example.test").unwrap(), "a.example.test:443");
@@ -232,5 +235,5 @@ fn host_is_pregranted_only_where_network_is_permitted() {
     let shut = hostile::world();
     let _client = shut.connect("hostile");
     let refused = pregrant_resource(&shut, GrantTarget::Host("a.example.test".to_owned()), Lifetime::Hour);
-    assert!(matches!(refused, Err(GrantRequestError::OutOfReach { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(GrantRequestError::HostBlocked { .. })), "{refused:?}");
 }

@@ -104,7 +104,7 @@ fn not_started(machine: &Machine) -> String {
     let mut daemon = Command::new("timeout");
     daemon.arg(TIMEOUT.as_secs().to_string()).arg(programs().join("ironcurtain"));
     daemon.args(["daemon", "--ask", "terminal", "--allow-root"]);
-    daemon.env("IRONCURTAIN_HOME", machine.ours()).env("HOME", &machine.home.person);
+    daemon.env("IRONCURTAIN_HOME", machine.ours()).env("HOME", &machine.home.user_home);
     let ended = daemon.output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     // `timeout` exits with a different status if the program is still running.
@@ -133,7 +133,7 @@ fn files_writable_by_a_server_do_not_come_into_force() {
 #[test]
 fn first_start_creates_no_files_through_links_or_in_foreign_folders() {
     let mut machine = Machine::new(hostile::install);
-    let planted = machine.home.person.join("planted");
+    let planted = machine.home.user_home.join("planted");
     for file in [machine.home.audit().join("audit.jsonl"), machine.home.database()] {
         symlink(&planted, &file).unwrap();
         let said = not_started(&machine);
@@ -157,10 +157,10 @@ fn symlink_targets_of_secret_folders_are_protected_including_new_links() {
     let world = World::with(|w| {
         hostile::install(w);
         for folder in [".ssh", ".kube", "work"] {
-            fs::create_dir_all(w.home.person.join(folder)).unwrap();
+            fs::create_dir_all(w.home.user_home.join(folder)).unwrap();
         }
-        fs::write(w.home.person.join("work/id_ed25519"), "the key").unwrap();
-        symlink(w.home.person.join("work/id_ed25519"), w.home.person.join(".ssh/id_ed25519")).unwrap();
+        fs::write(w.home.user_home.join("work/id_ed25519"), "the key").unwrap();
+        symlink(w.home.user_home.join("work/id_ed25519"), w.home.user_home.join(".ssh/id_ed25519")).unwrap();
     });
     let (key, note) = (world.path("work/id_ed25519"), world.file("work/note.txt", "note"));
     let (cluster, plain) = (world.file("cluster/config", "the token"), world.file("cluster/readme", "plain"));
@@ -213,7 +213,7 @@ fn own_program_writable_by_others_is_not_started() {
 fn program_writable_by_another_server_is_not_started() {
     for sandbox in [json!({}), json!(false)] {
         let world = World::with(|w| {
-            let tool = w.home.person.join("tools/own");
+            let tool = w.home.user_home.join("tools/own");
             hostile::install(w);
             fs::create_dir_all(tool.parent().unwrap()).unwrap();
             fs::copy(hostile::program(), &tool).unwrap();

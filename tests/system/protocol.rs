@@ -4,7 +4,7 @@ use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::Withdrawn;
+use ironcurtain_consent::WithdrawalReason;
 use serde_json::{Value, json};
 use std::time::Instant;
 
@@ -119,7 +119,7 @@ fn progress_token_reports_pending_approval() {
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
-    eventually("the session ends", TIMEOUT, || world.user.withdrawn() == [Withdrawn::Cancelled]);
+    eventually("the session ends", TIMEOUT, || world.user.withdrawn() == [WithdrawalReason::Cancelled]);
     assert_session_works(&mut client);
 }
 
@@ -149,7 +149,7 @@ fn longest_message_passes_and_one_more_byte_is_refused() {
     client.outcome(901).ok();
     client.send_raw(line(902, MAX + 1).as_bytes());
     let refused = client.answer(902);
-    let expected = format!("the message has {} bytes; at most {MAX} are accepted", MAX + 1);
+    let expected = format!("the message is {} bytes long; the limit is {MAX} bytes", MAX + 1);
     assert_eq!(refused["error"]["message"], expected);
     assert_session_works(&mut client);
 }
@@ -236,7 +236,7 @@ fn cancelling_a_call_closes_its_question() {
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
-    eventually("the question is closed", TIMEOUT, || world.user.withdrawn() == [Withdrawn::Cancelled]);
+    eventually("the question is closed", TIMEOUT, || world.user.withdrawn() == [WithdrawalReason::Cancelled]);
     client.sneak(&secret).refused("os error 2)");
     let open: Vec<_> = world.activity().into_iter().filter(|e| e.tool.as_deref() == Some("open")).collect();
     let mut events: Vec<&str> = open.iter().map(|e| e.event.as_str()).collect();

@@ -6,7 +6,7 @@ use crate::hostile;
 use crate::late_answers::with_short_timeout;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, Withdrawn};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, WithdrawalReason};
 use ironcurtain_protocol::{QuestionState, Reply, Request};
 use serde_json::json;
 
@@ -105,7 +105,9 @@ fn answer_to_cancelled_call_is_not_used_for_reused_id() {
     begin_raw_call(&mut client, 77, "open", &json!({ "path": harmless }).to_string());
     wait_for_questions(&world, 1);
     cancel(&mut client, 77);
-    eventually("the question is withdrawn", TIMEOUT, || world.user.withdrawn() == [Withdrawn::Cancelled]);
+    eventually("the question is withdrawn", TIMEOUT, || {
+        world.user.withdrawn() == [WithdrawalReason::Cancelled]
+    });
     world.user.will(Next::Ignore);
     begin_raw_call(&mut client, 77, "open", &json!({ "path": secret }).to_string());
     wait_for_questions(&world, 2);
@@ -141,7 +143,7 @@ fn calls_queued_behind_a_cancelled_call_count_as_questions() {
             wait_for_questions(&world, n + 1);
         }
     }
-    client.outcome(first).refused("was asked 3 times within a minute: too many questions");
+    client.outcome(first).refused("too many questions: the user was asked 3 times within a minute");
     assert_eq!((world.user.count(), world.status().questions), (3, 0));
 }
 

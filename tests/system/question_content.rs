@@ -3,7 +3,7 @@
 use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::World;
-use ironcurtain_consent::{Consequence, Lifetime, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Preview, Question, Reach, TextPart, Verb};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -52,23 +52,24 @@ fn once() -> Box<Next> {
     Box::new(Next::Allow(Reach::Paths, Lifetime::Once))
 }
 
-fn foreign(text: &str) -> Piece {
-    Piece::Foreign(text.to_owned())
+fn foreign(text: &str) -> TextPart {
+    TextPart::Untrusted(text.to_owned())
 }
 
 fn on(verb: Verb, path: &Path, note: &str) -> Consequence {
-    let object = vec![Piece::Path(path.to_str().unwrap().to_owned())];
+    let object = vec![TextPart::Path(path.to_str().unwrap().to_owned())];
     Consequence { note: Some(note.to_owned()), ..Consequence::new(verb, object) }
 }
 
-fn saying(verb: Verb, object: Vec<Piece>) -> Consequence {
+fn saying(verb: Verb, object: Vec<TextPart>) -> Consequence {
     Consequence::new(verb, object)
 }
 
 /// Returns the effect of overwriting an autostart file that has one line.
 fn autostart_overwrite(path: &Path, when: &'static str) -> Consequence {
-    let path = Piece::Path(path.to_str().unwrap().to_owned());
-    let object = vec![Piece::Ours("a program that runs "), Piece::Ours(when), Piece::Ours(": "), path];
+    let path = TextPart::Path(path.to_str().unwrap().to_owned());
+    let object =
+        vec![TextPart::Fixed("a program that runs "), TextPart::Fixed(when), TextPart::Fixed(": "), path];
     let note = Some("1 of 1 line is removed, 1 is added".to_owned());
     Consequence { note, ..Consequence::new(Verb::Plant, object) }
 }
@@ -87,8 +88,8 @@ fn push_to_unknown_remote_lists_remote_and_branch_first() {
     let question = only(&world);
     let object = vec![
         foreign("main"),
-        Piece::Ours(" "),
-        Piece::Ours("to "),
+        TextPart::Fixed(" "),
+        TextPart::Fixed("to "),
         foreign("https://evil.example/stolen.git"),
     ];
     let push = Consequence {
@@ -116,7 +117,7 @@ fn mail_question_names_recipients_and_issue_question_its_repository() {
     let mail = json!({ "to": ["boss@rival.example"], "subject": "Figures", "body": "x".repeat(300) });
     client.call("send_email", mail.clone()).refused("the user denied this call");
     let question = only(&world);
-    let object = vec![Piece::Ours("a message to "), foreign("boss@rival.example")];
+    let object = vec![TextPart::Fixed("a message to "), foreign("boss@rival.example")];
     assert_eq!(question.consequences, [saying(Verb::Send, object)]);
     let body = "x".repeat(300);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -130,7 +131,7 @@ fn mail_question_names_recipients_and_issue_question_its_repository() {
     let issue = json!({ "owner": "acme", "repo": "app", "title": "It leaks", "content": "how" });
     client.call("create_issue", issue).refused("the user denied this call");
     let question = only(&world);
-    let object = vec![Piece::Ours("to "), foreign("acme/app"), Piece::Ours(" on GitHub")];
+    let object = vec![TextPart::Fixed("to "), foreign("acme/app"), TextPart::Fixed(" on GitHub")];
     assert_eq!(question.consequences, [saying(Verb::Publish, object)]);
     assert_eq!(question.with, [pair("title", "It leaks"), pair("content", "how")]);
     assert_eq!(question.preview, None, "the subject is not a file");

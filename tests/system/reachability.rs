@@ -51,7 +51,7 @@ fn server_with_any_access_requires_approval() {
         json!({ "filesystem": { "allowWrite": ["~/docs"] } }),
     ] {
         let world = World::with(|prepared| {
-            std::fs::create_dir_all(prepared.home.person.join("docs")).unwrap();
+            std::fs::create_dir_all(prepared.home.user_home.join("docs")).unwrap();
             hostile::install_contained(prepared, &open);
             std::fs::remove_file(prepared.home.policy().join("compiled-policy.json")).unwrap();
         });

@@ -185,7 +185,7 @@ fn decision_is_decoded_and_contains_no_argument_and_no_secret() {
     let mut heads = collector.records().into_iter().filter(|record| record["event"] == "ironcurtain.head");
     let newest: Value = serde_json::from_str(heads.next_back().unwrap()["body"].as_str().unwrap()).unwrap();
     assert_eq!(newest["entries"].as_u64(), links.keys().max().copied());
-    let person = machine.home.person.to_str().unwrap();
+    let person = machine.home.user_home.to_str().unwrap();
     collector.assert_without(&SECRETS);
     collector.assert_without(&["planted-path", person]);
 }

@@ -9,7 +9,7 @@ use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::eventually;
 use edits::{annotate, rule, rules};
-use ironcurtain_consent::{Lifetime, Reach, Withdrawn};
+use ironcurtain_consent::{Lifetime, Reach, WithdrawalReason};
 use serde_json::{Value, json};
 
 const MISSING: &str = "os error 2)";
@@ -125,7 +125,7 @@ fn policy_change_rejudges_open_question() {
             Err(because) => drop(client.outcome(call).refused(because).to_owned()),
             Ok(text) => assert_eq!(client.outcome(call).ok(), text),
         }
-        assert_eq!(world.user.withdrawn(), [Withdrawn::Settled]);
+        assert_eq!(world.user.withdrawn(), [WithdrawalReason::Settled]);
         assert_eq!(world.user.count(), 1);
     }
 }

@@ -182,7 +182,7 @@ impl Desk {
         for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {
             let mut git = Command::new("git");
             let done = git.args(arguments).current_dir(desk.world.path("project"));
-            assert!(done.env("HOME", &desk.world.home.person).status().unwrap().success());
+            assert!(done.env("HOME", &desk.world.home.user_home).status().unwrap().success());
         }
         desk.install("");
         // The copy is next to the launcher, together with the `package.json` that Node.js looks for above a script.
@@ -229,7 +229,7 @@ impl Desk {
         let mut command = Command::new("timeout");
         command.arg(TIMEOUT).arg(programs().join("ironcurtain")).args(["run", "--", self.agent.name]);
         command.args(arguments).current_dir(self.world.path("project"));
-        command.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.person);
+        command.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.user_home);
         let path = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{path}", self.world.path("bin").display()));
         command.envs(self.agent.variables.iter().copied());
@@ -379,7 +379,7 @@ fn settings_changed_by_claude_code_are_kept() {
     // A later run has the same setting.
     assert!(desk.run(&["mcp", "list"]).contains("mine: /usr/bin/true"));
     assert_eq!(desk.asked(), Vec::<String>::new());
-    let left: Vec<String> = std::fs::read_dir(&desk.world.home.person)
+    let left: Vec<String> = std::fs::read_dir(&desk.world.home.user_home)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with(".claude.json.") && !name.contains("backup"))

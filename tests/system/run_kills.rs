@@ -35,7 +35,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
         machine.start();
         let terminal = Terminal::new(24, 80);
         let before = terminal.modes();
-        let folder = machine.home.person.join("project");
+        let folder = machine.home.user_home.join("project");
         let command =
             run(&machine.ours(), &folder, &[], &["sh", "-c", "printf '\\033[?1049h'; cat ~/notes.txt; cat"]);
         let starter = terminal.start(&command);

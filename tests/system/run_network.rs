@@ -9,8 +9,8 @@ mod real_programs;
 use crate::runs::Shell;
 use crate::test_home::Prepared;
 use crate::world::World;
+use ironcurtain_testkit::external_servers::ExternalServers;
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
-use ironcurtain_testkit::outside::Outside;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ const HOSTS: &str = "\
 /// Hosts in a separate network.
 pub(crate) struct Ground {
     dir: tempfile::TempDir,
-    _outside: Outside,
+    _outside: ExternalServers,
 }
 
 /// Runs `body` in a separate network. `test` is the calling test's full name.
@@ -61,7 +61,7 @@ impl Ground {
         let servers =
             ["/usr/bin/python3".into(), script("outside.py"), place("log"), dir.path().to_path_buf()];
         let far = ["9.9.9.9/24", "10.9.9.9/24", "169.254.169.254/16"];
-        let outside = Outside::start(servers, &["9.9.9.1/24", "10.9.9.1/24", "169.254.1.1/16"], &far);
+        let outside = ExternalServers::start(servers, &["9.9.9.1/24", "10.9.9.1/24", "169.254.1.1/16"], &far);
         Self { dir, _outside: outside }
     }
 

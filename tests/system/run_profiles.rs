@@ -43,7 +43,7 @@ fn script(world: &World, below: &str) {
 fn run(world: &World, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("run").args(arguments).current_dir(world.path("project"));
-    command.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person);
+    command.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.user_home);
     command.env("PATH", format!("{}:/usr/bin:/bin", world.path("node/bin").display()));
     command.env("ANTHROPIC_API_KEY", "for the agent").env("OTHER_TOKEN", "for others");
     command

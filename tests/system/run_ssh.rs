@@ -7,7 +7,7 @@ use crate::test_home::Prepared;
 use crate::world::{World, eventually, programs};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ironcurtain_consent::{Lifetime, Piece, Question, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Question, Reach, TextPart, Verb};
 use std::fs::{Permissions, read_to_string};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -153,9 +153,9 @@ fn allow(world: &World) {
 fn signed(question: &Question) -> String {
     let consequence = &question.consequences[0];
     assert_eq!(consequence.verb, Verb::Sign);
-    let piece = |piece: &Piece| match piece {
-        Piece::Ours(text) => (*text).to_owned(),
-        Piece::Path(text) | Piece::Foreign(text) => text.clone(),
+    let piece = |piece: &TextPart| match piece {
+        TextPart::Fixed(text) => (*text).to_owned(),
+        TextPart::Path(text) | TextPart::Untrusted(text) => text.clone(),
     };
     consequence.object.iter().map(piece).collect()
 }

@@ -44,7 +44,7 @@ impl Desk {
     fn shell(&mut self) -> Started {
         let mut shell = Command::new("bash");
         shell.args(["--norc", "--noprofile", "-i"]).current_dir(self.world.path("project"));
-        shell.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.person);
+        shell.env("IRONCURTAIN_HOME", self.world.ours()).env("HOME", &self.world.home.user_home);
         shell.env("RUN", programs().join("ironcurtain"));
         let child = self.terminal.start(&shell);
         self.terminal.shows("$ ");
@@ -386,11 +386,11 @@ fn one_line_reports_that_no_user_can_be_asked() {
     place.file("notes.txt", "notes");
     let mut daemon = Command::new(programs().join("ironcurtain"));
     daemon.args(["daemon", "--ask", "deny"]).args(is_root().then_some("--allow-root"));
-    daemon.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person);
+    daemon.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.user_home);
     let mut daemon = daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     eventually("the daemon listens", TIMEOUT, || UnixStream::connect(&place.home.socket).is_ok());
     let mut terminal = Terminal::new(24, 80);
-    let folder = place.home.person.join("project");
+    let folder = place.home.user_home.join("project");
     let program = ["sh", "-c", "cat ~/notes.txt; cat ~/notes.txt; cat own"];
     let run = terminal.start(&run(&place.ours(), &folder, &[], &program));
     let before = terminal.shows("ironcurtain: read 0 other files, wrote 0, 1 denied");
@@ -416,7 +416,7 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     let allow = |path: &str, more: &[&str]| {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.arg("allow").arg(path).args(["--session", &session]).args(more);
-        command.current_dir(&desk.world.home.person).env("IRONCURTAIN_HOME", desk.world.ours());
+        command.current_dir(&desk.world.home.user_home).env("IRONCURTAIN_HOME", desk.world.ours());
         let output = command.output().unwrap();
         (
             output.status.success(),

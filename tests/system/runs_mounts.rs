@@ -104,7 +104,7 @@ fn autostart_files_in_a_mounted_folder_are_protected() {
         let refused = shell.run(&format!("echo x > {file}"));
         assert!(refused.contains("Read-only file system"), "{file}: {refused}");
         let refused = shell.run(&format!("rm -f {file}"));
-        let path = file.replace('~', world.home.person.to_str().unwrap());
+        let path = file.replace('~', world.home.user_home.to_str().unwrap());
         assert_eq!(refused, format!("rm: cannot remove '{path}': {why}\nstatus 1\n"));
     }
     assert_eq!(std::fs::read_to_string(&tasks).unwrap(), "{}");

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.args(arguments).current_dir(world.path("project")).env("IRONCURTAIN_HOME", world.ours());
-    let Output { status, stdout, stderr } = command.env("HOME", &world.home.person).output().unwrap();
+    let Output { status, stdout, stderr } = command.env("HOME", &world.home.user_home).output().unwrap();
     (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
 
@@ -80,7 +80,7 @@ fn changes_of_a_run_are_listed_and_undone() {
     assert_eq!(read_to_string(world.path("project/.git/HEAD")).unwrap(), "ref: refs/heads/main\n");
     assert_eq!(command(&world, &["undo", id, "--forget"]).0, Some(0));
     let (status, said) = command(&world, &["undo", id]);
-    assert!(status == Some(1) && said.contains("there is no checkpoint"), "{said}");
+    assert!(status == Some(1) && said.contains("unknown checkpoint"), "{said}");
 }
 
 #[test]
@@ -89,7 +89,8 @@ fn the_checkpoint_of_an_active_run_is_not_undone_or_forgotten() {
     world.file("project/own", "own\n");
     let mut active = Command::new(programs().join("ironcurtain"));
     active.args(["run", "--checkpoint", "--", "/bin/sh"]).current_dir(world.path("project"));
-    let mut shell = Shell::of(active.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person));
+    let mut shell =
+        Shell::of(active.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.user_home));
     assert_eq!(shell.run("echo changed > own"), "status 0\n");
     // The checkpoint gets the run's id once the starting process knows that id. The program may already be running
     // then.
@@ -131,9 +132,9 @@ fn a_folder_that_is_not_granted_has_no_checkpoint() {
     world.file(".ssh/id", "key");
     world.file("project/own", "own");
     let mut home = Command::new(programs().join("ironcurtain"));
-    home.args(["run", "--checkpoint", "--", "true"]).current_dir(&world.home.person);
+    home.args(["run", "--checkpoint", "--", "true"]).current_dir(&world.home.user_home);
     let refused =
-        home.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person).output().unwrap();
+        home.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.user_home).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("a run in this folder has none"), "{said}");
     // A run that fails to start creates no checkpoint either.

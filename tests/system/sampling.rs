@@ -45,7 +45,7 @@ fn world(setting: &str) -> World {
 
 fn connect(world: &World, capabilities: &Value) -> Client {
     let mut client = world.start("hostile");
-    client.greet(capabilities);
+    client.handshake_with(capabilities);
     client
 }
 

@@ -1,6 +1,8 @@
 //! A scripted user who answers questions from a list.
 
-use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn};
+use ironcurtain_consent::{
+    Answer, AnswerSlot, Consent, DenialReach, Lifetime, Question, Reach, TextPart, WithdrawalReason,
+};
 use ironcurtain_policy::HostConnection;
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -11,10 +13,10 @@ pub fn paths(question: &Question) -> Vec<&str> {
     question.consequences.iter().filter_map(|line| line.object.iter().find_map(path)).collect()
 }
 
-fn path(piece: &Piece) -> Option<&str> {
+fn path(piece: &TextPart) -> Option<&str> {
     match piece {
-        Piece::Path(text) => Some(text),
-        Piece::Ours(_) | Piece::Foreign(_) => None,
+        TextPart::Path(text) => Some(text),
+        TextPart::Fixed(_) | TextPart::Untrusted(_) => None,
     }
 }
 
@@ -40,8 +42,8 @@ pub enum Next {
 pub struct ScriptedUser {
     next: Mutex<VecDeque<Next>>,
     asked: Mutex<Vec<Question>>,
-    ignored: Mutex<Vec<(String, Slot)>>,
-    withdrawn: Mutex<Vec<Withdrawn>>,
+    ignored: Mutex<Vec<(String, AnswerSlot)>>,
+    withdrawn: Mutex<Vec<WithdrawalReason>>,
     told: Mutex<Vec<String>>,
     calls_alone: AtomicBool,
     denies_hosts: AtomicBool,
@@ -95,13 +97,13 @@ impl ScriptedUser {
         self.told.lock().unwrap().clone()
     }
 
-    pub fn withdrawn(&self) -> Vec<Withdrawn> {
+    pub fn withdrawn(&self) -> Vec<WithdrawalReason> {
         self.withdrawn.lock().unwrap().clone()
     }
 }
 
 impl Consent for ScriptedUser {
-    fn ask(&self, question: Question, slot: Slot) {
+    fn ask(&self, question: Question, slot: AnswerSlot) {
         let is_host = question.tool.as_deref() == Some(HostConnection::NAME);
         if self.calls_alone.load(Ordering::Relaxed) && question.tool.is_none()
             || self.denies_hosts.load(Ordering::Relaxed) && is_host
@@ -142,7 +144,7 @@ impl Consent for ScriptedUser {
         }
     }
 
-    fn withdraw(&self, _: &str, why: Withdrawn) {
+    fn withdraw(&self, _: &str, why: WithdrawalReason) {
         self.withdrawn.lock().unwrap().push(why);
     }
 

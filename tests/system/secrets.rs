@@ -9,7 +9,7 @@ use crate::scripted_user::ScriptedUser;
 use crate::test_home::{Prepared, TestHome};
 use crate::world::{World, eventually, programs};
 use ironcurtain_export::{DeviceKeyError, KeyStore};
-use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
+use ironcurtain_testkit::namespace::{is_inside, run_inside_through};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -63,7 +63,7 @@ pub fn on_a_bus_with(options: &[&str], test: &str, script: &str, body: impl FnOn
     let (home, runtime) = (at("HOME", "home"), at("XDG_RUNTIME_DIR", "run"));
     let own = own.to_str().unwrap();
     let command = ["env", &home, &runtime, &program, "dbus-run-session", "--", "sh", "-ec", script, own];
-    run_inside_by(test, options, &command);
+    run_inside_through(test, options, &command);
 }
 
 /// Runs `ironcurtain secrets` with this standard input.
@@ -198,13 +198,14 @@ fn missing_secret_stops_server_start_with_advice() {
         };
         let told = greet();
         let told = told["error"]["message"].as_str().unwrap();
-        let wanted = "`env.API_KEY`: there is no secret `api` in the keyring; add it with `ironcurtain secrets set api`";
+        let wanted =
+            "`env.API_KEY`: secret `api` not found in the keyring; add it with `ironcurtain secrets set api`";
         assert!(told.contains(wanted), "{told}");
         for (arguments, input, wanted) in [
             (&["set", "a b"][..], SECRET, "cannot be the name of a secret"),
             (&["set", "api"], "", "the secret is empty"),
             (&["set", "api"], "two\nlines", "contains a line end or control character"),
-            (&["remove", "api"], "", "there is no secret `api`"),
+            (&["remove", "api"], "", "secret `api` not found"),
         ] {
             let refused = ironcurtain(arguments, input);
             assert!(!refused.status.success() && text(&refused).contains(wanted), "{}", text(&refused));
@@ -337,7 +338,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         let run = |arguments: &[&str]| {
             let mut command = Command::new(programs().join("ironcurtain"));
             command.args(arguments).env("IRONCURTAIN_HOME", world.ours());
-            let output = command.env("HOME", &world.home.person).output().unwrap();
+            let output = command.env("HOME", &world.home.user_home).output().unwrap();
             (output.status.success(), text(&output))
         };
         let looked = run(&["secrets", "move", "--json"]);
@@ -383,7 +384,7 @@ fn importing_client_server_moves_its_secret_to_keyring() {
         let run = |arguments: &[&str]| {
             let mut command = Command::new(programs().join("ironcurtain"));
             command.args(arguments).env("IRONCURTAIN_HOME", place.ours());
-            let output = command.env("HOME", &place.home.person).output().unwrap();
+            let output = command.env("HOME", &place.home.user_home).output().unwrap();
             (output.status.success(), text(&output))
         };
         let diff = run(&["clients", "diff", "cursor", "--move", "--move-secrets"]);
@@ -415,7 +416,8 @@ fn without_keyring_plain_secret_stays_in_place() {
         let before = fs::read_to_string(&settings).unwrap();
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(["clients", "connect", "cursor", "--move", "--move-secrets", "--yes"]);
-        let output = command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person).output();
+        let output =
+            command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.user_home).output();
         let output = output.unwrap();
         let said = text(&output);
         assert!(!output.status.success() && said.contains("there is no keyring here"), "{said}");

@@ -38,7 +38,7 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
         Source::Pypi { package, .. } => Some(installed(python(package))),
         Source::Own { .. } => None,
     };
-    let person = &home.person;
+    let person = &home.user_home;
     let settings = known.settings.keys().map(|name| {
         let value = match name.as_str() {
             "browser" => "/usr/bin/chromium-headless-shell".into(),

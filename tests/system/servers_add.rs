@@ -47,10 +47,10 @@ fn snippet_is_inspected_and_gets_least_privilege() {
     let place = TestHome::new(|_| {});
     let wants = "import urllib.request, sys\ntry: urllib.request.urlopen('http://a.example.test/', timeout=3)\nexcept Exception: pass\nsys.stderr.write(\"PermissionError: [Errno 13] Permission denied: '/var/lib/x'\\n\")\n";
     let script = wants.to_owned() + &listing(&json!([tool("zap", &["what"]), tool("read_it", &["path"])]));
-    let (added, said) = add(&place.ours(), &place.home.person, &["-"], &snippet(&script));
+    let (added, said) = add(&place.ours(), &place.home.user_home, &["-"], &snippet(&script));
     assert!(!added && said.contains("nothing was added: no terminal to confirm on"), "{said}");
     assert_eq!(entry(&place, "printed"), Value::Null);
-    let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(&script));
+    let (added, said) = add(&place.ours(), &place.home.user_home, &["-", "--yes"], &snippet(&script));
     assert!(added, "{said}");
     for words in [
         "During the trial, it wants to reach `a.example.test:80`.",
@@ -68,7 +68,7 @@ fn snippet_is_inspected_and_gets_least_privilege() {
     let data = place.home.server_data("printed");
     assert_eq!(written["sandbox"], json!({ "filesystem": { "allowWrite": [data] } }));
     assert_eq!((&written["access"], &written["env"]["XDG_DATA_HOME"]), (&json!("ask"), &json!(data)));
-    let (again, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(&script));
+    let (again, said) = add(&place.ours(), &place.home.user_home, &["-", "--yes"], &snippet(&script));
     assert!(!again && said.contains("`printed` already exists in"), "{said}");
 }
 
@@ -76,11 +76,11 @@ fn snippet_is_inspected_and_gets_least_privilege() {
 fn server_that_fails_to_start_is_not_added() {
     let place = TestHome::new(|_| {});
     let script = "import sys; sys.stderr.write('no key in KEY'); sys.exit(3)";
-    let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &snippet(script));
+    let (added, said) = add(&place.ours(), &place.home.user_home, &["-", "--yes"], &snippet(script));
     assert!(!added && said.contains("it said: no key in KEY"), "{said}");
     assert_eq!(entry(&place, "printed"), Value::Null);
     let sandboxed = json!({ "x": { "command": "c", "sandbox": false } }).to_string();
-    let (added, said) = add(&place.ours(), &place.home.person, &["-", "--yes"], &sandboxed);
+    let (added, said) = add(&place.ours(), &place.home.user_home, &["-", "--yes"], &sandboxed);
     assert!(!added && said.contains("it sets `sandbox`, which only you may decide"), "{said}");
 }
 
@@ -95,7 +95,7 @@ fn added_server_keeps_its_data_without_questions() {
     let world = World::with(|prepared| {
         let home = &prepared.home;
         let ours = home.config.parent().unwrap();
-        let (added, said) = add(ours, &home.person, &["-", "--yes"], &snippet(&script));
+        let (added, said) = add(ours, &home.user_home, &["-", "--yes"], &snippet(&script));
         assert!(added, "{said}");
     });
     assert_eq!(
@@ -115,7 +115,7 @@ fn readded_server_keeps_permissions_only_for_the_same_program() {
     let world = World::with(|prepared| {
         let home = &prepared.home;
         let words = snippet(&listing(&tools));
-        let (added, said) = add(home.config.parent().unwrap(), &home.person, &["-", "--yes"], &words);
+        let (added, said) = add(home.config.parent().unwrap(), &home.user_home, &["-", "--yes"], &words);
         assert!(added && !said.contains("existed before"), "{said}");
     });
     let (plan, data) = (world.file("plans/next", "x"), world.home.server_data("printed"));
@@ -130,7 +130,7 @@ fn readded_server_keeps_permissions_only_for_the_same_program() {
     let command = |words: &[&str]| {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(words).stdin(Stdio::null());
-        command.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.person);
+        command.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.user_home);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
@@ -138,7 +138,7 @@ fn readded_server_keeps_permissions_only_for_the_same_program() {
     let again = |script: &str, more: &[&str]| {
         command(&["servers", "remove", "printed", "--yes"]);
         let words = [&["-", "--yes"], more].concat();
-        let (added, said) = add(&world.ours(), &world.home.person, &words, &snippet(script));
+        let (added, said) = add(&world.ours(), &world.home.user_home, &words, &snippet(script));
         assert!(added, "{said}");
         said
     };
@@ -194,17 +194,17 @@ fn registry_package_is_added_with_one_command() {
     let world = World::with(|prepared| {
         let home = &prepared.home;
         let ours = home.config.parent().unwrap();
-        std::fs::create_dir_all(home.person.join("db")).unwrap();
-        folder = format!("folder={}", home.person.join("db").display());
+        std::fs::create_dir_all(home.user_home.join("db")).unwrap();
+        folder = format!("folder={}", home.user_home.join("db").display());
         // The catalog contains the package and its required arguments.
         let words = ["pypi:mcp-server-sqlite", "--yes", "--set", &folder];
-        let (added, said) = add(ours, &home.person, &words, "");
+        let (added, said) = add(ours, &home.user_home, &words, "");
         assert!(added && said.contains("It has 6 tools, already annotated."), "{said}");
         let (added, said) =
-            add(ours, &home.person, &["npm:@modelcontextprotocol/server-everything", "--yes"], "");
+            add(ours, &home.user_home, &["npm:@modelcontextprotocol/server-everything", "--yes"], "");
         assert!(added && said.contains("Added `everything` to"), "{said}");
         let (added, said) =
-            add(ours, &home.person, &["pypi:mcp-server-calculator", "--yes", "--name", "sums"], "");
+            add(ours, &home.user_home, &["pypi:mcp-server-calculator", "--yes", "--name", "sums"], "");
         assert!(added && said.contains("Installed `mcp-server-calculator=="), "{said}");
     });
     let mut client = world.connect("sqlite");
@@ -241,14 +241,14 @@ fn bundle(base: &Path, script: &str) -> String {
 fn bundle_is_added_with_the_chosen_folder() {
     let place = TestHome::new(|_| {});
     let packed = &bundle(place.base(), &listing(&json!([tool("read_it", &["path"])])));
-    let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--yes"], "");
+    let (added, said) = add(&place.ours(), &place.home.user_home, &[packed, "--yes"], "");
     let proposed = "the bundle requires `--set folder=...`: Where notes are (suggested: `${HOME}`)";
     assert!(!added && said.contains(proposed), "{said}");
     let unpacked = place.home.data.join("bundles");
     assert_eq!(std::fs::read_dir(&unpacked).unwrap().count(), 0, "the files are removed");
-    let folder = place.home.person.join("docs");
+    let folder = place.home.user_home.join("docs");
     let set = format!("folder={}", folder.display());
-    let (added, said) = add(&place.ours(), &place.home.person, &[packed, "--set", &set, "--yes"], "");
+    let (added, said) = add(&place.ours(), &place.home.user_home, &[packed, "--set", &set, "--yes"], "");
     assert!(added && said.contains("  path  read-path  (high: "), "{said}");
     let proposed = format!("It is meant to work with `{}`. You will be asked about that", folder.display());
     assert!(said.contains(&proposed) && said.contains("It has no network."), "{said}");
@@ -276,12 +276,12 @@ fn world_with_note_server(first: &str) -> World {
         ];
         let policy = json!({ "schemaVersion": 1, "rules": rules }).to_string();
         std::fs::write(home.policy().join("compiled-policy.json"), policy).unwrap();
-        let folder = home.person.join("notes");
+        let folder = home.user_home.join("notes");
         std::fs::create_dir(&folder).unwrap();
         let ours = home.config.parent().unwrap();
         let packed = bundle(ours.parent().unwrap(), &script);
         let set = format!("folder={}", folder.display());
-        let (added, said) = add(ours, &home.person, &[&packed, "--set", &set, "--yes"], "");
+        let (added, said) = add(ours, &home.user_home, &[&packed, "--set", &set, "--yes"], "");
         assert!(added, "{said}");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "the preview changes nothing");
     })

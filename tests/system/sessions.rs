@@ -5,7 +5,7 @@ use crate::hostile;
 use crate::machine::descendants;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Lifetime, Reach, Withdrawn};
+use ironcurtain_consent::{Lifetime, Reach, WithdrawalReason};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -167,10 +167,10 @@ fn one_answer_resolves_every_covered_question() {
     for (n, call) in waiting.iter().take(5).enumerate() {
         assert_eq!(client.outcome(*call).ok(), (n + 1).to_string());
     }
-    assert_eq!(world.user.withdrawn(), [Withdrawn::Settled; 5]);
+    assert_eq!(world.user.withdrawn(), [WithdrawalReason::Settled; 5]);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": waiting[5] } }));
     eventually("the last session ends", TIMEOUT, || {
-        world.user.withdrawn().last() == Some(&Withdrawn::Cancelled)
+        world.user.withdrawn().last() == Some(&WithdrawalReason::Cancelled)
     });
     client.sneak(&other).refused(MISSING);
 }

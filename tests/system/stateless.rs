@@ -209,7 +209,7 @@ fn retry_must_match_the_judged_call() {
 fn handshake_client_gets_input_requests_of_stateless_server() {
     let world = scripted::world(ALONE);
     let mut client = world.start("hostile");
-    let greeting = client.greet(&json!({ "elicitation": {}, "sampling": {} }));
+    let greeting = client.handshake_with(&json!({ "elicitation": {}, "sampling": {} }));
     let greeting = &greeting["result"];
     assert_eq!(
         (&greeting["protocolVersion"], &greeting["serverInfo"]["name"]),
@@ -249,7 +249,7 @@ fn handshake_client_gets_input_requests_of_stateless_server() {
 fn input_request_of_stateless_server_ends_when_call_is_cancelled() {
     let world = scripted::world(ALONE);
     let mut client = world.start("hostile");
-    client.greet(&json!({ "elicitation": {} }));
+    client.handshake_with(&json!({ "elicitation": {} }));
     let id = client.begin_call("now", json!({}));
     let asked = client.wait_for(|m| m["method"] == "elicitation/create");
     client.send(

@@ -46,7 +46,7 @@ impl TestHome {
 
     /// Creates a file in the user's home directory.
     pub fn file(&self, below: &str, content: &str) -> PathBuf {
-        let path = self.home.person.join(below);
+        let path = self.home.user_home.join(below);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
         path

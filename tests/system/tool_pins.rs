@@ -136,7 +136,7 @@ fn added_tool_is_new_until_seen_and_unlisted_tool_is_not_shown() {
     assert_eq!(changes[0].change.hints, [ToolHint::LooksLike("now".to_owned())]);
     client.call("n0w", json!({})).refused("the tool `hostile/n0w` has not been reviewed yet");
     changes[0].decide(&world.home, PinDecision::Remove).unwrap();
-    world.wait(world.daemon.tools_decided("hostile"));
+    world.wait(world.daemon.apply_tool_decision("hostile"));
     client.wait_for(|message| message["method"] == "notifications/tools/list_changed");
     client.call("n0w", json!({})).refused("DENIED: the user removed the tool `n0w`");
     changed(&mut client, "gone");

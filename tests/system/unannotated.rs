@@ -5,7 +5,7 @@ use crate::client::TIMEOUT;
 use crate::scripted;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Consequence, Lifetime, Piece, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Reach, TextPart, Verb};
 use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};
@@ -61,12 +61,12 @@ fn unannotated_tool_question_shows_arguments_and_no_effects() {
     let given = json!({ "query": long, "options": nested, "none": null, "path": "/etc/passwd" });
     client.call("delete_all", given).refused("the user denied this call");
     let [question] = &*world.user.asked() else { panic!("not one question") };
-    let foreign = |text: &str| Piece::Foreign(text.into());
+    let foreign = |text: &str| TextPart::Untrusted(text.into());
     let object = vec![
         foreign("delete_all"),
-        Piece::Ours(" with "),
+        TextPart::Fixed(" with "),
         foreign("query"),
-        Piece::Ours(": "),
+        TextPart::Fixed(": "),
         foreign(&long),
     ];
     let line = Consequence {
@@ -182,7 +182,7 @@ fn read_only_hint_counts_only_without_network_and_writable_folder() {
         let entry = json!({ "unannotated": "ask", "sandbox": sandbox });
         World::with(|prepared| {
             scripted::install_with_keys(prepared, HINTS, &entry);
-            std::fs::create_dir(prepared.home.person.join("out")).unwrap();
+            std::fs::create_dir(prepared.home.user_home.join("out")).unwrap();
             let rules = json!({ "schemaVersion": 1, "rules": [
                 { "name": "ask", "if": {}, "then": "escalate", "reason": "Ask." },
             ] });
@@ -199,7 +199,7 @@ fn read_only_hint_counts_only_without_network_and_writable_folder() {
     client.call("do", json!({})).refused("the user denied this call");
     let granted = |folder: &str, access: &[Access]| {
         let access = access.iter().fold(AccessSet::default(), |all, access| all.with(*access));
-        let path = world.home.person.join(folder);
+        let path = world.home.user_home.join(folder);
         std::fs::create_dir_all(&path).unwrap();
         let known = world.daemon.known_clients();
         let what = GrantTarget::Files { path, access };

@@ -166,7 +166,7 @@ fn moved(place: &TestHome, project: &Path, more: &[&str]) -> (bool, String) {
 #[test]
 fn server_moved_from_client_settings_gets_no_existing_secret() {
     let place = TestHome::new(|_| {});
-    let project = place.home.person.join("docs");
+    let project = place.home.user_home.join("docs");
     fs::create_dir_all(project.join(".git")).unwrap();
     let server = |env: Value| json!({ "command": "npx", "args": ["-y", "x"], "env": env });
     let servers =

@@ -14,12 +14,12 @@ fn private_folders_are_visible_only_when_mounted() {
         home: world.home.clone(),
         programs: programs(),
         allow_root: is_root(),
-        patience: Duration::from_secs(20),
+        timeout: Duration::from_secs(20),
         secrets: SecretStore::of(&world.home.state),
     };
     let refused = world.wait(list_folder(&inspection, folder, None)).unwrap();
-    assert_eq!(refused.seen, Vec::<String>::new());
-    assert!(refused.complaint.contains("No such file or directory"), "{refused:?}");
+    assert_eq!(refused.names, Vec::<String>::new());
+    assert!(refused.stderr.contains("No such file or directory"), "{refused:?}");
     let shown = world.wait(list_folder(&inspection, folder, Some(folder))).unwrap();
-    assert_eq!((shown.seen, shown.complaint), (vec!["key".to_owned()], String::new()));
+    assert_eq!((shown.names, shown.stderr), (vec!["key".to_owned()], String::new()));
 }

@@ -95,7 +95,7 @@ fn timed_grant_expires_by_boot_clock_after_wall_clock_is_set_back() {
 fn start_with_timed_grant() -> (Machine, WallClock, PathBuf, Client) {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
-    let clock = WallClock::made_in(&machine.home.person);
+    let clock = WallClock::made_in(&machine.home.user_home);
     machine.start_via(&clock.by);
     hostile::make_server_known_on(&machine);
     let mut client = machine.connect();

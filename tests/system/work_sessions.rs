@@ -94,7 +94,7 @@ fn install(prepared: &Prepared, work: &Work) {
     }
     std::fs::write(prepared.home.policy().join("tool-annotations.json"), annotations.to_string()).unwrap();
     for (name, content) in &work.files {
-        let path = prepared.home.person.join(name);
+        let path = prepared.home.user_home.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
@@ -245,7 +245,7 @@ const TO_READ: [Reach; 4] = [Reach::ProjectToRead, Reach::Folders, Reach::Host, 
 fn run(name: &str) -> Questions {
     let work = read(name);
     let world = World::with(|prepared| install(prepared, &work));
-    let home = world.home.person.clone();
+    let home = world.home.user_home.clone();
     let mut clients: BTreeMap<String, Client> = BTreeMap::new();
     let (mut answers, mut existing) = (Answers::default(), BTreeSet::new());
     // No call uses the session folder.

@@ -87,7 +87,7 @@ fn home_is_not_proposed_as_workspace_but_project_outside_home_is() {
     let world = world();
     world.file(".git/HEAD", "ref: refs/heads/main");
     let notes = world.file("docs/notes.txt", "x");
-    for folder in [world.home.person.clone(), world.path("docs"), Path::new("/").to_owned()] {
+    for folder in [world.home.user_home.clone(), world.path("docs"), Path::new("/").to_owned()] {
         let mut client = connect(&world, &folder);
         client.read(&notes).refused("the user denied");
         let asked = world.user.asked();
@@ -185,7 +185,7 @@ fn forbidden_client_root_is_refused_with_a_reason() {
     let world = world();
     let file = world.path("src/app/lib/notes.txt");
     world.file(".ssh/id", "key");
-    let home = world.home.person.clone();
+    let home = world.home.user_home.clone();
     let mut client = connect(&world, Path::new("/"));
     let named = [
         (uri(Path::new("/")), "it is or contains your home folder"),
@@ -193,8 +193,8 @@ fn forbidden_client_root_is_refused_with_a_reason() {
         (uri(&home.join(".ssh")), "it contains or is inside a protected folder"),
         (uri(&world.home.config), "it contains or is inside a protected folder"),
         (uri(Path::new("/etc")), "it is one of the system's own folders"),
-        (uri(&file), "it is not an existing folder"),
-        (uri(&home.join("gone")), "it is not an existing folder"),
+        (uri(&file), "it does not exist or is not a folder"),
+        (uri(&home.join("gone")), "it does not exist or is not a folder"),
         (format!("file://elsewhere{}", home.display()), "it is on another machine, `elsewhere`"),
         (format!("{}/src/../..", uri(&home)), "is not in canonical form"),
         ("https://example.org/".to_owned(), "it is not a `file` URI"),
@@ -226,7 +226,7 @@ fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
     for (answer, told) in [
         (json!({ "result": { "roots": 7 } }), "invalid answer"),
         (json!({ "error": { "code": -32601, "message": "no" } }), "the client answered with an error"),
-        (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are accepted"),
+        (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "the limit is 262144 bytes"),
     ] {
         answer_roots_request(&mut client, answer);
         eventually(told, TIMEOUT, || logs(&world).contains(told));
@@ -245,7 +245,7 @@ fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
 
 /// Creates a project outside the user's home directory.
 fn outside(world: &World) -> PathBuf {
-    let project = world.home.person.parent().unwrap().join("srv/app");
+    let project = world.home.user_home.parent().unwrap().join("srv/app");
     std::fs::create_dir_all(project.join(".git")).unwrap();
     project.canonicalize().unwrap()
 }

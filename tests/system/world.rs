@@ -72,7 +72,7 @@ impl World {
 
     /// Returns a path in the user's home directory.
     pub fn path(&self, below: &str) -> PathBuf {
-        self.home.person.join(below)
+        self.home.user_home.join(below)
     }
 
     /// Creates a file in the user's home directory.

@@ -125,7 +125,7 @@ impl Talk {
                 self.is_late = false;
             }
             Step::CoreAsks { id, method, with } => {
-                let id = Id::text(&format!("s{}", id % 8));
+                let id = Id::from_string(&format!("s{}", id % 8));
                 self.said_by_core += 1;
                 let words = format!(r#"{{"asked":{},"x":{}}}"#, self.said_by_core, object(with));
                 if self.asked.contains_key(&id) {
@@ -137,17 +137,17 @@ impl Talk {
                     pick(&INPUTS, *method)
                 );
                 self.asked.insert(id, flat(&words));
-                self.core_says(Outgoing::around(head.into_bytes(), raw(&words), b"}\n"));
+                self.core_says(Outgoing::with_body(head.into_bytes(), raw(&words), b"}\n"));
             }
             Step::CoreCancels { id } => {
-                let id = Id::text(&format!("s{}", id % 8));
+                let id = Id::from_string(&format!("s{}", id % 8));
                 self.asked.remove(&id);
                 self.core_says(Outgoing::line([cancellation(id.as_json()), b"\n".to_vec()].concat()));
             }
             Step::Tells { method, with } => {
                 let head =
                     format!(r#"{{"jsonrpc":"2.0","method":"{}","params":"#, pick(&NOTIFICATIONS, *method));
-                self.core_says(Outgoing::around(head.into_bytes(), raw(&object(with)), b"}\n"));
+                self.core_says(Outgoing::with_body(head.into_bytes(), raw(&object(with)), b"}\n"));
             }
             Step::CoreSays(bytes) => {
                 let line = line_of(bytes);
@@ -230,7 +230,7 @@ impl Talk {
         };
         let name = if is_error { "error" } else { "result" };
         let head = format!(r#"{{"jsonrpc":"2.0","id":{},"{name}":"#, id.as_json());
-        self.core_says(Outgoing::around(head.into_bytes(), raw(&body), b"}\n"));
+        self.core_says(Outgoing::with_body(head.into_bytes(), raw(&body), b"}\n"));
     }
 
     /// Checks all output. `given` is the line of the client that was just read.

@@ -7,7 +7,7 @@
 mod words;
 
 use ironcurtain_mcp::wire::{
-    Id, Incoming, Line, Lines, Outgoing, Response, Salvage, error_line, id_in, notification_line,
+    Id, Incoming, Line, Lines, Outgoing, Response, PartialMessage, error_line, id_in_truncated, notification_line,
     request_parts, response_parts,
 };
 use libfuzzer_sys::fuzz_target;
@@ -50,7 +50,7 @@ fuzz_target!(|input: (u8, u8, Vec<&[u8]>)| {
     let mut passed = 0;
     for n in 0..=taken {
         let next =
-            if n % 2 == 1 { lines.next_now().map(|line| Ok(Some(line))) } else { Some(now(lines.next())) };
+            if n % 2 == 1 { lines.try_next().map(|line| Ok(Some(line))) } else { Some(now(lines.next())) };
         let Some(next) = next else { continue };
         let Some(line) = next.unwrap() else {
             assert!(expected.is_empty(), "lines were lost");
@@ -66,10 +66,10 @@ fuzz_target!(|input: (u8, u8, Vec<&[u8]>)| {
                 assert!(whole.starts_with(&head) && whole.len() > bound.into());
                 assert_eq!(length, whole.len() as u64);
             }
-            Line::Whole(_, Some(_)) | Line::NoRoom { .. } => unreachable!("there is no allowance"),
+            Line::Whole(_, Some(_)) | Line::NoMemory { .. } => unreachable!("there is no allowance"),
         }
     }
-    if let Some(rest) = lines.rest() {
+    if let Some(rest) = lines.into_unread() {
         assert!(all[passed..].starts_with(&rest), "another reader would continue at another position");
     }
 });
@@ -85,7 +85,7 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 /// Asserts that a message stays the same when it is written, and that any other line has at most
 /// the id that it contains.
 fn message(line: &[u8]) {
-    let salvaged = Salvage::of(line);
+    let salvaged = PartialMessage::recover(line);
     let parsed = match Incoming::parse(line) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -108,11 +108,11 @@ fn message(line: &[u8]) {
     let written: Vec<u8> = anew.bytes().collect();
     one(&written);
     assert_eq!(said(&Incoming::parse(&written).unwrap()), said(&Incoming::parse(line).unwrap()));
-    assert_eq!(said(&Incoming::of_line(anew).unwrap().0), said(&Incoming::parse(line).unwrap()));
+    assert_eq!(said(&Incoming::from_outgoing(anew).unwrap().0), said(&Incoming::parse(line).unwrap()));
     assert_eq!(salvaged.and_then(|part| part.id()), id, "another id was found in the line");
     for end in [line.len() / 2, line.len().saturating_sub(1), line.len()] {
         assert!(
-            id_in(&line[..end]).is_none_or(|found| Some(found) == id),
+            id_in_truncated(&line[..end]).is_none_or(|found| Some(found) == id),
             "another id was found at its start"
         );
     }

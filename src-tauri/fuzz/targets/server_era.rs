@@ -153,9 +153,9 @@ impl Talk {
             }
             Step::ServerAsks { id, method, with } => {
                 let id = match id % 6 {
-                    0 => Id::text("ironcurtain-input:1"),
-                    1 => Id::text("ironcurtain-input:2"),
-                    n => Id::text(&format!("s{n}")),
+                    0 => Id::from_string("ironcurtain-input:1"),
+                    1 => Id::from_string("ironcurtain-input:2"),
+                    n => Id::from_string(&format!("s{n}")),
                 };
                 let method = pick(&INPUTS, *method);
                 let line = format!(
@@ -207,7 +207,7 @@ impl Talk {
         let answers = self.answers.clone();
         let then = move |answer, _| answers.lock().unwrap().push((number, answer));
         let request = ServerRequest::unchecked(method, Some(raw(&params)));
-        let at = self.edge.connection().ask(request, None, then);
+        let at = self.edge.connection().forward_request(request, None, then);
         let (state, results) = (None, Vec::new());
         self.asks.push(Ask { with, at, is_over: false, state, rounds: 0, results });
     }

@@ -2,7 +2,7 @@
 //! never block each other.
 
 use super::{Backend, BoxFuture, Trusted};
-use ironcurtain_consent::{Consent, LateError};
+use ironcurtain_consent::{Consent, ReopenError};
 use ironcurtain_daemon::{Daemon, DaemonOptions, StartError, start};
 use ironcurtain_protocol::{ErrorCode, Reply, Request};
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) enum TrustedProcessError {
     #[error("failed to spawn a thread: {0}")]
     Thread(#[from] io::Error),
     #[error("IronCurtain stopped during startup; see its log")]
-    Vanished,
+    Exited,
 }
 
 impl TrustedProcessError {
@@ -36,7 +36,7 @@ impl TrustedProcessError {
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
             Self::Start(error) => error.is_already_running(),
-            Self::Thread(_) | Self::Vanished => false,
+            Self::Thread(_) | Self::Exited => false,
         }
     }
 }
@@ -47,25 +47,28 @@ impl TrustedProcess {
         options: DaemonOptions,
         consent: Arc<dyn Consent>,
     ) -> Result<Self, TrustedProcessError> {
-        let (tell, told) = mpsc::channel();
-        let kept = options.clone();
+        let (started, told) = mpsc::channel();
+        let options_copy = options.clone();
         std::thread::Builder::new().name("trusted".into()).spawn(move || {
             let runtime = match Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build() {
                 Ok(runtime) => runtime,
-                Err(error) => return drop(tell.send(Err(error.into()))),
+                Err(error) => return drop(started.send(Err(error.into()))),
             };
             match runtime.block_on(start(options, consent)) {
                 Ok(daemon) => {
-                    let this =
-                        Self { daemon: daemon.clone(), runtime: runtime.handle().clone(), options: kept };
-                    if tell.send(Ok(this)).is_ok() {
+                    let this = Self {
+                        daemon: daemon.clone(),
+                        runtime: runtime.handle().clone(),
+                        options: options_copy,
+                    };
+                    if started.send(Ok(this)).is_ok() {
                         runtime.block_on(serve(daemon));
                     }
                 }
-                Err(error) => drop(tell.send(Err(error.into()))),
+                Err(error) => drop(started.send(Err(error.into()))),
             }
         })?;
-        told.recv().map_err(|_| TrustedProcessError::Vanished)?
+        told.recv().map_err(|_| TrustedProcessError::Exited)?
     }
 }
 
@@ -73,7 +76,7 @@ impl TrustedProcess {
 async fn serve(daemon: Daemon) {
     tokio::select! {
         () = daemon.ended() => {}
-        () = told_to_end() => {
+        () = termination_requested() => {
             daemon.request(Request::Shutdown).await;
             daemon.ended().await;
         }
@@ -81,7 +84,7 @@ async fn serve(daemon: Daemon) {
 }
 
 #[cfg(unix)]
-async fn told_to_end() {
+async fn termination_requested() {
     use tokio::signal::unix::{SignalKind, signal};
     match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(mut terminate), Ok(mut interrupt)) => {
@@ -96,7 +99,7 @@ async fn told_to_end() {
 }
 
 #[cfg(not(unix))]
-async fn told_to_end() {
+async fn termination_requested() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending().await
     }
@@ -114,10 +117,10 @@ impl Backend for TrustedProcess {
         })
     }
 
-    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>> {
+    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, ReopenError>> {
         let daemon = self.daemon.clone();
         let asked = self.runtime.spawn(async move { daemon.ask_again(&question).await });
-        Box::pin(async move { asked.await.unwrap_or(Err(LateError::Ending)) })
+        Box::pin(async move { asked.await.unwrap_or(Err(ReopenError::Ending)) })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

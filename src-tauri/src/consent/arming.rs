@@ -28,7 +28,7 @@ pub(crate) const TRAVEL: u32 = 12;
 /// Input device that presses Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum By {
+pub(crate) enum InputDevice {
     /// Primary button of the pointer.
     Pointer,
     /// A finger on a touch screen.
@@ -71,9 +71,9 @@ pub(crate) enum Event {
     /// Another button or key was pressed.
     Press,
     /// Allow was pressed. A key that repeats while held counts as one press.
-    Down(By),
+    Down(InputDevice),
     /// The press was released on Allow.
-    Up(By),
+    Up(InputDevice),
     /// A screen reader activated Allow.
     Action,
 }
@@ -102,13 +102,13 @@ pub(crate) struct Arming {
     touched: bool,
     keyed: bool,
     /// `true` if Alt+A was pressed and its release has not been received.
-    key_held: bool,
+    is_key_down: bool,
     /// Time of the last press or change.
-    disturbed: Instant,
+    last_disturbance: Instant,
     /// Time of the last press on another control. Set only if all events since the last rest period are such presses or
     /// changes that they caused.
-    at_work: Option<Instant>,
-    down: Option<(By, Instant)>,
+    last_other_press: Option<Instant>,
+    down: Option<(InputDevice, Instant)>,
 }
 
 /// State of the pointer while it is on Allow.
@@ -133,15 +133,15 @@ pub(crate) enum Stage {
     /// A press is being held. Contains its start, and the time from which it is accepted.
     Holding(Instant, Instant),
     /// The press was held long enough and can be released.
-    LetGo,
+    Release,
     /// The user must pause. Contains the start and end of the rest period.
     Resting(Instant, Instant),
     /// The pointer is on Allow but has not moved since the rest period.
-    Still,
+    MovePointer,
     /// The user has not chosen Allow yet.
     Waiting,
     /// A press with this device is accepted.
-    Armed(By),
+    Armed(InputDevice),
 }
 
 impl Arming {
@@ -155,9 +155,9 @@ impl Arming {
             on_allow: None,
             touched: false,
             keyed: false,
-            key_held: false,
-            disturbed: now,
-            at_work: None,
+            is_key_down: false,
+            last_disturbance: now,
+            last_other_press: None,
             down: None,
         }
     }
@@ -170,7 +170,7 @@ impl Arming {
                 self.focused.get_or_insert(now);
             }
             Event::Focused(false) => {
-                self.key_held = false;
+                self.is_key_down = false;
                 if self.focused.take().is_some() {
                     self.disturb(now);
                 }
@@ -196,22 +196,22 @@ impl Arming {
             Event::OnAllow(x, y) => self.move_to((x, y), now),
             Event::OffAllow => {
                 self.on_allow = None;
-                self.down = self.down.filter(|(by, _)| *by != By::Pointer);
+                self.down = self.down.filter(|(by, _)| *by != InputDevice::Pointer);
             }
             Event::Keyed(keyed) => {
                 self.keyed = keyed;
-                self.down = self.down.filter(|(by, _)| *by != By::Key);
+                self.down = self.down.filter(|(by, _)| *by != InputDevice::Key);
             }
             Event::Inside => {
                 let deliberate = self.moves_count(now);
                 self.disturb(now);
-                self.at_work = deliberate.then_some(now);
+                self.last_other_press = deliberate.then_some(now);
             }
             Event::Press => self.disturb(now),
             Event::Down(by) => return self.press(by, now),
             Event::Up(by) => return self.release(by, now),
             Event::Action => {
-                let counts = self.armed(By::Key, now);
+                let counts = self.armed(InputDevice::Key, now);
                 self.disturb(now);
                 return if counts { Effect::Allowed } else { Effect::Ignored };
             }
@@ -221,48 +221,49 @@ impl Arming {
 
     /// Returns the stage to show to the user.
     pub(crate) fn stage(&self, now: Instant) -> Stage {
-        let rest = self.disturbed + REST;
+        let rest = self.last_disturbance + REST;
         match (self.down, self.chosen()) {
             _ if !self.read => Stage::Unread,
             _ if self.in_view == InView::Covered => Stage::Covered,
             _ if self.in_view == InView::OffScreen => Stage::OffScreen,
             (Some((_, since)), _) if self.slow && now < since + HOLD => Stage::Holding(since, since + HOLD),
-            (Some(_), _) => Stage::LetGo,
-            _ if now < rest => Stage::Resting(self.disturbed, rest),
+            (Some(_), _) => Stage::Release,
+            _ if now < rest => Stage::Resting(self.last_disturbance, rest),
             (None, Some((_, since, until))) if now < until => Stage::Resting(since, until),
             (None, Some((by, _, _))) => Stage::Armed(by),
-            (None, None) if self.on_allow.is_some() => Stage::Still,
+            (None, None) if self.on_allow.is_some() => Stage::MovePointer,
             (None, None) => Stage::Waiting,
         }
     }
 
     /// Returns the device with which the user chose Allow, the time of the choice, and the time from which a press is
     /// accepted.
-    fn chosen(&self) -> Option<(By, Instant, Instant)> {
+    fn chosen(&self) -> Option<(InputDevice, Instant, Instant)> {
         let travelled = self.on_allow.filter(|pointer| pointer.travelled);
-        let pointer = travelled.map(|pointer| (By::Pointer, pointer.since, pointer.since + HOVER));
-        let key = || self.focused.filter(|_| self.keyed).map(|since| (By::Key, since, since + REST));
-        let touch = || self.touched.then_some((By::Touch, self.disturbed, self.disturbed));
+        let pointer = travelled.map(|pointer| (InputDevice::Pointer, pointer.since, pointer.since + HOVER));
+        let key = || self.focused.filter(|_| self.keyed).map(|since| (InputDevice::Key, since, since + REST));
+        let touch =
+            || self.touched.then_some((InputDevice::Touch, self.last_disturbance, self.last_disturbance));
         pointer.or_else(key).or_else(touch)
     }
 
-    fn armed(&self, by: By, now: Instant) -> bool {
+    fn armed(&self, by: InputDevice, now: Instant) -> bool {
         let since = |moment: Instant| now.saturating_duration_since(moment);
         let chosen = match by {
-            By::Pointer => self.on_allow.is_some_and(|on| on.travelled && since(on.since) >= HOVER),
-            By::Touch => self.touched,
-            By::Key => self.keyed && self.focused.is_some_and(|at| since(at) >= REST),
+            InputDevice::Pointer => self.on_allow.is_some_and(|on| on.travelled && since(on.since) >= HOVER),
+            InputDevice::Touch => self.touched,
+            InputDevice::Key => self.keyed && self.focused.is_some_and(|at| since(at) >= REST),
         };
         chosen && self.read && self.in_view == InView::Whole && self.rested(now)
     }
 
     fn rested(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.disturbed) >= REST
+        now.saturating_duration_since(self.last_disturbance) >= REST
     }
 
     /// Returns `true` if moving the pointer on Allow currently counts as choosing it.
     fn moves_count(&self, now: Instant) -> bool {
-        self.rested(now) || self.at_work.is_some()
+        self.rested(now) || self.last_other_press.is_some()
     }
 
     fn move_to(&mut self, at: (i32, i32), now: Instant) {
@@ -272,39 +273,39 @@ impl Arming {
         pointer.at = at;
         if !counts {
             pointer.from = at;
-        } else if is_far(pointer.from, at) {
+        } else if has_travelled(pointer.from, at) {
             pointer.travelled = true;
         }
     }
 
-    fn press(&mut self, by: By, now: Instant) -> Effect {
+    fn press(&mut self, by: InputDevice, now: Instant) -> Effect {
         // Key repeat continues the current press, but a new press must wait.
-        if let Some(held @ (By::Key, _)) = self.down.filter(|_| by == By::Key) {
+        if let Some(held @ (InputDevice::Key, _)) = self.down.filter(|_| by == InputDevice::Key) {
             self.disturb(now);
             self.down = Some(held);
             return Effect::Nothing;
         }
-        let repeats = by == By::Key && std::mem::replace(&mut self.key_held, true);
+        let repeats = by == InputDevice::Key && std::mem::replace(&mut self.is_key_down, true);
         if self.down.is_none() && !repeats && self.armed(by, now) {
             let (on_allow, touched) = (self.on_allow, self.touched);
             self.disturb(now);
             self.down = Some((by, now));
             // Keeps the choice, so that a user who released too early can press again after a rest period.
             match by {
-                By::Pointer => self.on_allow = on_allow,
-                By::Touch => self.touched = touched,
-                By::Key => {}
+                InputDevice::Pointer => self.on_allow = on_allow,
+                InputDevice::Touch => self.touched = touched,
+                InputDevice::Key => {}
             }
             return Effect::Nothing;
         }
-        let touches = by == By::Touch && self.moves_count(now);
+        let touches = by == InputDevice::Touch && self.moves_count(now);
         self.disturb(now);
         self.touched = touches;
         if repeats { Effect::Nothing } else { Effect::Ignored }
     }
 
-    fn release(&mut self, by: By, now: Instant) -> Effect {
-        self.key_held &= by != By::Key;
+    fn release(&mut self, by: InputDevice, now: Instant) -> Effect {
+        self.is_key_down &= by != InputDevice::Key;
         match self.down.take().filter(|(down, _)| *down == by) {
             None => Effect::Nothing,
             Some((_, since)) if self.slow && now.saturating_duration_since(since) < HOLD => Effect::Ignored,
@@ -314,15 +315,16 @@ impl Arming {
 
     /// Handles a change of the dialog. A change right after a press on another control is attributed to that press.
     fn change(&mut self, now: Instant) {
-        let at_work = self.at_work.filter(|pressed| now.saturating_duration_since(*pressed) < REST);
+        let last_other_press =
+            self.last_other_press.filter(|pressed| now.saturating_duration_since(*pressed) < REST);
         self.disturb(now);
-        self.at_work = at_work;
+        self.last_other_press = last_other_press;
     }
 
     /// Restarts the rest period. Discards any choice of Allow except one made with the keyboard.
     fn disturb(&mut self, now: Instant) {
-        self.disturbed = now;
-        self.at_work = None;
+        self.last_disturbance = now;
+        self.last_other_press = None;
         self.down = None;
         self.touched = false;
         if let Some(pointer) = &mut self.on_allow {
@@ -332,7 +334,7 @@ impl Arming {
     }
 }
 
-fn is_far(from: (i32, i32), to: (i32, i32)) -> bool {
+fn has_travelled(from: (i32, i32), to: (i32, i32)) -> bool {
     let square = |one: i32, other: i32| u64::from(one.abs_diff(other)).saturating_pow(2);
     square(from.0, to.0).saturating_add(square(from.1, to.1)) >= u64::from(TRAVEL).pow(2)
 }

@@ -8,7 +8,7 @@
 //! - The dialog does not take the keyboard focus when it opens. All content is plain text.
 
 mod allow;
-mod allow_place;
+mod allow_position;
 mod batch_rows;
 mod choices;
 mod denials;
@@ -19,15 +19,15 @@ mod palette;
 mod rows;
 
 use super::arming::{Arming, Effect, Event, InView};
-use super::clock::{Countdown, waiting_words};
-use super::cover::CoverWatch;
+use super::clock::{Countdown, format_waiting};
+use super::occlusion::OcclusionWatch;
 use super::presence::asleep;
 use super::read_progress::ReadProgress;
 use super::reminder::Reminder;
 use super::view::ConsentView;
 use super::{Command, DialogResult};
 use crate::window_stack;
-pub(super) use allow_place::AllowPlace;
+pub(super) use allow_position::AllowPosition;
 use gtk::ResponseType;
 use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
@@ -51,7 +51,7 @@ const SLEEP_THRESHOLD: Duration = Duration::from_millis(200);
 pub(super) struct Dialog(Rc<Inner>);
 
 /// Position and size of a window.
-type Place = ((i32, i32), (u32, u32));
+type WindowBounds = ((i32, i32), (u32, u32));
 
 struct Inner {
     view: ConsentView,
@@ -62,8 +62,8 @@ struct Inner {
     reminder: RefCell<Reminder>,
     timer: RefCell<Option<(glib::SourceId, Instant)>>,
     gesture: RefCell<Option<gtk::GestureMultiPress>>,
-    place: Cell<Option<Place>>,
-    pointer_was: Cell<(i32, i32)>,
+    bounds: Cell<Option<WindowBounds>>,
+    last_pointer: Cell<(i32, i32)>,
     /// Last reported position of the pointer on Allow.
     pointer_on: Cell<Option<(i32, i32)>>,
     pressed: Cell<Option<Instant>>,
@@ -71,25 +71,25 @@ struct Inner {
     /// `true` if the X server reports the dialog as not covered. This is the only source if the stacking order is
     /// unavailable.
     unobscured: Cell<bool>,
-    covers: RefCell<Option<CoverWatch>>,
+    covers: RefCell<Option<OcclusionWatch>>,
     /// Parts of the question that the user has read so far.
     read: RefCell<ReadProgress>,
     /// `true` if screen readers have announced that time is running out.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
-    last: Option<AllowPlace>,
+    last_allow: Option<AllowPosition>,
     /// Total sleep time of the machine at the last event.
     asleep: Cell<Duration>,
-    over: Cell<bool>,
+    is_closed: Cell<bool>,
 }
 
 impl Dialog {
-    /// Opens a dialog. `last` is the position of Allow in the previous dialog.
+    /// Opens a dialog. `last_allow` is the position of Allow in the previous dialog.
     pub(super) fn open(
         view: ConsentView,
         countdown: Countdown,
         commands: WeakUnboundedSender<Command>,
-        last: Option<AllowPlace>,
+        last_allow: Option<AllowPosition>,
     ) -> Self {
         let now = Instant::now();
         let inner = Rc::new(Inner {
@@ -101,8 +101,8 @@ impl Dialog {
             reminder: RefCell::new(Reminder::new(now)),
             timer: RefCell::new(None),
             gesture: RefCell::new(None),
-            place: Cell::new(None),
-            pointer_was: Cell::new((-1, -1)),
+            bounds: Cell::new(None),
+            last_pointer: Cell::new((-1, -1)),
             pointer_on: Cell::new(None),
             pressed: Cell::new(None),
             seen: Cell::new(false),
@@ -111,11 +111,11 @@ impl Dialog {
             read: RefCell::default(),
             warned: Cell::new(false),
             mirrored: Cell::new(false),
-            last,
+            last_allow,
             asleep: Cell::new(asleep()),
-            over: Cell::new(false),
+            is_closed: Cell::new(false),
         });
-        inner.mirror(last.is_some_and(|last| !last.mirrored));
+        inner.mirror(last_allow.is_some_and(|last| !last.mirrored));
         inner.record_pointer();
         inner.connect_controls();
         inner.connect_input();
@@ -127,7 +127,7 @@ impl Dialog {
         inner.layout.window.show_all();
         inner.layout.deny.grab_focus();
         inner.layout.scroll_to_focus();
-        inner.watch_covers();
+        inner.watch_occlusion();
         inner.tick();
         Self(inner)
     }
@@ -166,10 +166,10 @@ impl Dialog {
     }
 
     /// Closes the dialog and returns the last position of Allow.
-    pub(super) fn close(self) -> AllowPlace {
-        self.0.over.set(true);
+    pub(super) fn close(self) -> AllowPosition {
+        self.0.is_closed.set(true);
         self.0.stop_timer();
-        let place = self.0.allow_place();
+        let place = self.0.allow_position();
         self.0.layout.window.hide();
         // The default handler of the delete event destroys the window.
         self.0.layout.window.close();
@@ -192,8 +192,8 @@ impl Inner {
             let weak = Rc::downgrade(self);
             button.connect_clicked(move |_| {
                 if let Some(inner) = weak.upgrade() {
-                    inner.work();
-                    inner.send(Command::Together(together));
+                    inner.record_activity();
+                    inner.send(Command::ShowTogether(together));
                 }
             });
         }
@@ -209,7 +209,7 @@ impl Inner {
                     inner.layout.note.grab_focus();
                 }
                 inner.on(Event::Changed);
-                inner.work();
+                inner.record_activity();
             }
         });
     }
@@ -230,14 +230,14 @@ impl Inner {
         self.layout.denials.connect_changed(move || {
             if let Some(inner) = weak.upgrade() {
                 inner.on(Event::Changed);
-                inner.work();
+                inner.record_activity();
             }
         });
     }
 
     /// Handles an event, and closes the dialog if the user has allowed the call.
     fn on(self: &Rc<Self>, event: Event) {
-        if self.over.get() {
+        if self.is_closed.get() {
             return;
         }
         let now = Instant::now();
@@ -254,13 +254,13 @@ impl Inner {
         }
         self.check_if_read(now);
         if matches!(event, Event::Down(_) | Event::Action) {
-            self.check_covers(now);
+            self.check_occlusion(now);
         }
         let effect = self.arming.borrow_mut().on(event, now);
-        let meant = self.allowed_questions();
-        if effect == Effect::Allowed && !meant.is_empty() {
+        let allowed = self.allowed_questions();
+        if effect == Effect::Allowed && !allowed.is_empty() {
             let (offer, lifetime) = self.layout.choices.chosen();
-            self.end(meant, DialogResult::Answered(Answer::Allow { offer, lifetime }));
+            self.end(allowed, DialogResult::Answered(Answer::Allow { offer, lifetime }));
         } else {
             self.tick();
             if effect == Effect::Ignored {
@@ -278,7 +278,7 @@ impl Inner {
     }
 
     fn end(&self, questions: Vec<String>, verdict: DialogResult) {
-        if !self.over.replace(true) {
+        if !self.is_closed.replace(true) {
             self.send(Command::Decided(questions, verdict));
         }
     }
@@ -295,11 +295,11 @@ impl Inner {
 
     /// Updates everything that depends on the time, and schedules the next update.
     fn tick(self: &Rc<Self>) {
-        if self.over.get() {
+        if self.is_closed.get() {
             return;
         }
         let now = Instant::now();
-        if self.countdown.borrow().is_over(now) {
+        if self.countdown.borrow().has_expired(now) {
             self.end(self.open(), DialogResult::TimedOut);
             return;
         }
@@ -308,7 +308,7 @@ impl Inner {
         let slow = self.needs_holding();
         let _ = self.arming.borrow_mut().on(Event::Slow(slow), now);
         let left = self.countdown.borrow().left(now);
-        self.layout.clock.set_text(&waiting_words(left));
+        self.layout.clock.set_text(&format_waiting(left));
         if self.warned.replace(left <= WARN_BEFORE_END) != (left <= WARN_BEFORE_END)
             && left <= WARN_BEFORE_END
         {
@@ -325,7 +325,7 @@ impl Inner {
     /// unknown.
     fn check_if_read(&self, now: Instant) {
         let measures = self.layout.reading();
-        let is_read = self.read.borrow_mut().look(&measures);
+        let is_read = self.read.borrow_mut().record(&measures);
         if let Some(is_read) = is_read {
             let _ = self.arming.borrow_mut().on(Event::Read(is_read), now);
         }
@@ -333,10 +333,10 @@ impl Inner {
 
     /// Sends a notification if the user has not reacted to the dialog.
     fn notify_if_ignored(&self, now: Instant) {
-        let in_view = self.seen.get() && self.knows_covers();
+        let in_view = self.seen.get() && self.can_detect_occlusion();
         let active = self.countdown.borrow().last_activity();
         if !self.layout.window.is_active() && self.reminder.borrow_mut().is_due(active, in_view, now) {
-            self.send_first(Command::Unseen);
+            self.send_first(Command::RemindUser);
         }
     }
 
@@ -369,17 +369,17 @@ impl Inner {
     fn needs_holding(&self) -> bool {
         let (offer, _) = self.layout.choices.chosen();
         let little = self.view.choices.get(offer).is_some_and(|choice| choice.reads_one_file);
-        !little && !self.knows_covers()
+        !little && !self.can_detect_occlusion()
     }
 
     /// Returns `true` if covering windows can be detected. On Wayland, programs cannot see the windows above their
     /// own.
-    fn knows_covers(&self) -> bool {
+    fn can_detect_occlusion(&self) -> bool {
         self.covers.borrow().is_some()
     }
 
     /// Starts watching the windows above the dialog, if the display server supports it.
-    fn watch_covers(self: &Rc<Self>) {
+    fn watch_occlusion(self: &Rc<Self>) {
         let Some(number) =
             window_stack::x11_id(&self.layout.window).and_then(|number| u32::try_from(number).ok())
         else {
@@ -388,7 +388,7 @@ impl Inner {
         let display = WidgetExt::display(&self.layout.window).name();
         let (tell, mut told) = mpsc::unbounded_channel();
         // Ignores reports that arrive after the dialog was closed.
-        match CoverWatch::start(&display, number, move |in_view| {
+        match OcclusionWatch::start(&display, number, move |in_view| {
             let _ = tell.send(in_view);
         }) {
             Ok(watch) => drop(self.covers.replace(Some(watch))),
@@ -407,15 +407,15 @@ impl Inner {
 
     /// Checks the windows above the dialog again before a press is accepted, because a recent change may not have been
     /// reported yet.
-    fn check_covers(&self, now: Instant) {
-        let in_view = self.look();
+    fn check_occlusion(&self, now: Instant) {
+        let in_view = self.visibility();
         self.seen.set(in_view == InView::Whole);
         let _ = self.arming.borrow_mut().on(Event::InView(in_view), now);
     }
 
     /// Returns the dialog's visibility, as far as it can be determined.
-    fn look(&self) -> InView {
-        let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, CoverWatch::look);
+    fn visibility(&self) -> InView {
+        let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, OcclusionWatch::visibility);
         self.in_view(by_stacking)
     }
 
@@ -425,9 +425,9 @@ impl Inner {
         if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
     }
 
-    fn work(&self) {
-        if self.countdown.borrow_mut().work(Instant::now()) {
-            self.send_first(Command::Working);
+    fn record_activity(&self) {
+        if self.countdown.borrow_mut().record_activity(Instant::now()) {
+            self.send_first(Command::Activity);
         }
     }
 
@@ -448,9 +448,9 @@ impl Inner {
         let (words, outcome) = if self.view.calls.is_empty() {
             (self.view.allow_words(offer, lifetime).to_owned(), self.view.outcome(offer, lifetime))
         } else {
-            let meant = self.allowed_questions().len();
-            self.layout.allow.button.set_sensitive(meant > 0);
-            self.view.effect(meant)
+            let allowed = self.allowed_questions().len();
+            self.layout.allow.button.set_sensitive(allowed > 0);
+            self.view.effect(allowed)
         };
         self.layout.outcome.set_text(&format!("\u{2192} {outcome}"));
         rows::announce(&self.layout.outcome, &outcome);

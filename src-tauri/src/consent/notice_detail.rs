@@ -15,7 +15,7 @@ pub(crate) enum NoticeDetail {
 
 impl NoticeDetail {
     /// Returns `text` or `plain`, depending on the level, or `None` if notifications are off.
-    pub(super) fn of(self, text: String, plain: &str) -> Option<String> {
+    pub(super) fn choose(self, text: String, plain: &str) -> Option<String> {
         match self {
             Self::Full => Some(text),
             Self::Plain => Some(plain.to_owned()),
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn notifications_respect_the_detail_setting() {
-        let shown = |detail: NoticeDetail| detail.of("Cursor wants to push".into(), "Open it.");
+        let shown = |detail: NoticeDetail| detail.choose("Cursor wants to push".into(), "Open it.");
         assert_eq!(shown(NoticeDetail::Full).as_deref(), Some("Cursor wants to push"));
         assert_eq!(shown(NoticeDetail::Plain).as_deref(), Some("Open it."));
         assert_eq!(shown(NoticeDetail::Off), None);

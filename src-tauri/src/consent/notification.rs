@@ -18,7 +18,7 @@ pub(super) struct Notices {
 
 enum Command {
     Show { id: String, text: String },
-    Tell { text: String },
+    Notify { text: String },
     Close { id: String },
     Detail(NoticeDetail),
 }
@@ -42,8 +42,8 @@ impl Notices {
     }
 
     /// Shows a notification that is not about a question.
-    pub(super) fn tell(&self, text: &str) {
-        let _ = self.commands.send(Command::Tell { text: text.to_owned() });
+    pub(super) fn notify(&self, text: &str) {
+        let _ = self.commands.send(Command::Notify { text: text.to_owned() });
     }
 
     /// Sets how much detail notifications contain.
@@ -66,7 +66,7 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
                 if let Some(earlier) = open.remove(&id) {
                     earlier.close();
                 }
-                let Some(text) = detail.of(text, "Open IronCurtain to see it.") else { continue };
+                let Some(text) = detail.choose(text, "Open IronCurtain to see it.") else { continue };
                 let reads_markup = *markup.get_or_insert_with(reads_markup);
                 match notification(&text, reads_markup).show() {
                     Ok(handle) => {
@@ -77,9 +77,9 @@ fn serve(commands: &Receiver<Command>, queue: &WeakUnboundedSender<QueueCommand>
                 }
             }
             Command::Detail(wanted) => detail = wanted,
-            Command::Tell { text } => {
+            Command::Notify { text } => {
                 let plain = "Something needs your attention. Open IronCurtain to see it.";
-                let Some(text) = detail.of(text, plain) else { continue };
+                let Some(text) = detail.choose(text, plain) else { continue };
                 let reads_markup = *markup.get_or_insert_with(reads_markup);
                 if let Err(error) = notice(&text, reads_markup).show() {
                     tracing::info!(%error, "failed to show a notification");
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(shown.body, "&lt;a href='x'&gt;Click &amp; win&lt;/a&gt; wants to write a file");
         assert_eq!(shown.actions, ["default", "Open", "open", "Open", "deny", "Deny"]);
         assert_eq!(notification("a & b", false).body, "a & b");
-        let told = notice("a <b>", true);
-        assert_eq!((told.body.as_str(), told.actions), ("a &lt;b&gt;", vec![]));
+        let built = notice("a <b>", true);
+        assert_eq!((built.body.as_str(), built.actions), ("a &lt;b&gt;", vec![]));
     }
 }

@@ -7,8 +7,8 @@
 //! - INVARIANT: the page cannot detect covering windows, so Allow must be held, unless it only allows reading one file.
 
 use super::DialogResult;
-use super::arming::{Arming, By, Effect, Event};
-use super::clock::{Countdown, waiting_words};
+use super::arming::{Arming, Effect, Event, InputDevice};
+use super::clock::{Countdown, format_waiting};
 use super::hint;
 use super::read_progress::{Extent, ReadExtent};
 use super::view::ConsentView;
@@ -40,16 +40,16 @@ pub(super) struct Page {
     mirrored: bool,
     reading: ReadExtent,
     /// Latest measurement: the extent of the required text, and the scroll offset.
-    measure: Option<(Extent, f64)>,
+    measurement: Option<(Extent, f64)>,
     /// Height of the window as reported by the system. Until it is known, nothing counts as read.
-    tall: f64,
+    window_height: f64,
     over: bool,
 }
 
 /// Event reported by the page.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Did {
+pub(crate) enum PageEvent {
     /// The page was scrolled or resized. Contains the scroll offset, the visible height, and the height of the
     /// required text.
     LaidOut { above: f64, room: f64, height: f64 },
@@ -68,9 +68,9 @@ pub(crate) enum Did {
     /// Any other button or key was pressed.
     Press,
     /// A press of Allow started.
-    Down { by: By },
+    Down { by: InputDevice },
     /// A press of Allow was released on Allow.
-    Up { by: By },
+    Up { by: InputDevice },
     /// The user selected the offer and lifetime with these indices.
     Choose { offer: usize, lifetime: usize },
     /// The user denied the call.
@@ -90,7 +90,7 @@ pub(crate) enum Reach {
 /// Static content of the page.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Drawn {
+pub(crate) struct PageContent {
     #[serde(flatten)]
     view: ConsentView,
     /// Labels of the lifetimes, for each choice.
@@ -101,7 +101,7 @@ pub(crate) struct Drawn {
 /// Changing content of the page.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Changing {
+pub(crate) struct PageUpdate {
     /// Hint that tells the user what to do next.
     hint: Cow<'static, str>,
     /// Filled fraction of the ring, from 0 to 1.
@@ -142,8 +142,8 @@ impl Page {
             more: 0,
             mirrored,
             reading: ReadExtent::default(),
-            measure: None,
-            tall: 0.0,
+            measurement: None,
+            window_height: 0.0,
             over: false,
         }
     }
@@ -173,14 +173,14 @@ impl Page {
     }
 
     /// Returns the static content.
-    pub(super) fn drawn(&self) -> Drawn {
-        let words = |times: &[Lifetime]| times.iter().map(|time| time.words()).collect();
+    pub(super) fn content(&self) -> PageContent {
+        let words = |times: &[Lifetime]| times.iter().map(|time| time.label()).collect();
         let times = self.view.choices.iter().map(|choice| words(&choice.lifetimes)).collect();
-        Drawn { view: self.view.clone(), times, mirrored: self.mirrored }
+        PageContent { view: self.view.clone(), times, mirrored: self.mirrored }
     }
 
     /// Returns the changing content.
-    pub(super) fn changing(&mut self, now: Instant) -> Changing {
+    pub(super) fn update(&mut self, now: Instant) -> PageUpdate {
         let slow = self.needs_holding();
         let _ = self.arming.on(Event::Slow(slow), now);
         let left = self.countdown.left(now);
@@ -189,13 +189,13 @@ impl Page {
         let (filled, again) = hint::ring(stage, now);
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
         let again = again.map_or(second, |again| again.min(second));
-        Changing {
-            hint: hint::words(stage, slow, &allow),
+        PageUpdate {
+            hint: hint::text(stage, slow, &allow),
             filled,
-            armed: hint::counts(stage),
+            armed: hint::is_armed(stage),
             ignored: self.ignored,
             again_ms: u64::try_from(again.as_millis()).unwrap_or(0),
-            clock: waiting_words(left),
+            clock: format_waiting(left),
             soon: left <= WARN_BEFORE_END,
             allow,
             outcome: self.view.outcome(self.offer, self.lifetime),
@@ -205,65 +205,67 @@ impl Page {
 
     /// Handles a report from the page. Returns the question's result, if there is one, and `true` if the user is
     /// active.
-    pub(super) fn on(&mut self, number: u64, did: Did, now: Instant) -> (Option<DialogResult>, bool) {
+    pub(super) fn on(&mut self, number: u64, event: PageEvent, now: Instant) -> (Option<DialogResult>, bool) {
         if self.over {
             return (None, false);
         }
-        if self.countdown.is_over(now) {
+        if self.countdown.has_expired(now) {
             return (self.end(DialogResult::TimedOut), false);
         }
         let in_turn = number == self.next;
         self.next = number.saturating_add(1);
         // A denial is accepted even out of order.
-        if !in_turn && !matches!(did, Did::Deny { .. }) {
-            return (self.tell(Event::Press, now), self.countdown.work(now));
+        if !in_turn && !matches!(event, PageEvent::Deny { .. }) {
+            return (self.apply(Event::Press, now), self.countdown.record_activity(now));
         }
-        let event = match did {
-            Did::Moved => return (None, self.countdown.work(now)),
-            Did::Choose { offer, lifetime } => {
+        let event = match event {
+            PageEvent::Moved => return (None, self.countdown.record_activity(now)),
+            PageEvent::Choose { offer, lifetime } => {
                 let chosen = self.view.choices.get(offer).and_then(|choice| choice.lifetimes.get(lifetime));
                 if let Some(lifetime) = chosen.copied() {
                     (self.offer, self.lifetime) = (offer, lifetime);
                 }
                 Event::Changed
             }
-            Did::Deny { note, reach } => {
+            PageEvent::Deny { note, reach } => {
                 self.pressed = Some(now);
                 let note = Some(note.trim().to_owned()).filter(|note| !note.is_empty());
                 let no = Answer::Deny { note, reach: reach.into() };
                 return (self.end(DialogResult::Answered(no)), false);
             }
-            Did::LaidOut { above, room, height } => {
-                self.measure = Some((Extent { height, room }, above));
+            PageEvent::LaidOut { above, room, height } => {
+                self.measurement = Some((Extent { height, room }, above));
                 self.check_if_read(now);
                 Event::Changed
             }
-            Did::Changed => Event::Changed,
-            Did::OnAllow { x, y } => Event::OnAllow(x, y),
-            Did::OffAllow => Event::OffAllow,
-            Did::Keyed { on } => Event::Keyed(on),
-            Did::Inside => Event::Inside,
-            Did::Press => Event::Press,
-            Did::Down { by } => Event::Down(by),
-            Did::Up { by } => Event::Up(by),
+            PageEvent::Changed => Event::Changed,
+            PageEvent::OnAllow { x, y } => Event::OnAllow(x, y),
+            PageEvent::OffAllow => Event::OffAllow,
+            PageEvent::Keyed { on } => Event::Keyed(on),
+            PageEvent::Inside => Event::Inside,
+            PageEvent::Press => Event::Press,
+            PageEvent::Down { by } => Event::Down(by),
+            PageEvent::Up { by } => Event::Up(by),
         };
-        (self.tell(event, now), self.countdown.work(now))
+        (self.apply(event, now), self.countdown.record_activity(now))
     }
 
     /// Handles a window event reported by the system.
-    pub(super) fn window(&mut self, event: Event, now: Instant) {
+    pub(super) fn on_window_event(&mut self, event: Event, now: Instant) {
         let _ = self.arming.on(event, now);
     }
 
     /// Stores the window's height in CSS pixels, as reported by the system.
-    pub(super) fn sized(&mut self, tall: f64, now: Instant) {
-        self.tall = tall;
+    pub(super) fn set_window_height(&mut self, window_height: f64, now: Instant) {
+        self.window_height = window_height;
         self.check_if_read(now);
     }
 
     fn check_if_read(&mut self, now: Instant) {
-        let Some((Extent { height, room }, above)) = self.measure else { return };
-        if let Some(is_read) = self.reading.look(Extent { height, room: room.min(self.tall) }, above) {
+        let Some((Extent { height, room }, above)) = self.measurement else { return };
+        if let Some(is_read) =
+            self.reading.record(Extent { height, room: room.min(self.window_height) }, above)
+        {
             let _ = self.arming.on(Event::Read(is_read), now);
         }
     }
@@ -274,12 +276,12 @@ impl Page {
     }
 
     /// Returns the result if the question has expired.
-    pub(super) fn late(&mut self, now: Instant) -> Option<DialogResult> {
-        let is_late = !self.over && self.countdown.is_over(now);
+    pub(super) fn expire(&mut self, now: Instant) -> Option<DialogResult> {
+        let is_late = !self.over && self.countdown.has_expired(now);
         if is_late { self.end(DialogResult::TimedOut) } else { None }
     }
 
-    fn tell(&mut self, event: Event, now: Instant) -> Option<DialogResult> {
+    fn apply(&mut self, event: Event, now: Instant) -> Option<DialogResult> {
         if matches!(event, Event::Inside | Event::Press | Event::Down(_) | Event::Up(_)) {
             self.pressed = Some(now);
         }

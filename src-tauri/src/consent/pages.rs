@@ -17,11 +17,11 @@ use tokio::sync::watch;
 
 /// Minimum time between the last press on a page and the opening of the next page. Prevents the next page from
 /// receiving a press meant for the previous one.
-const APART: Duration = Duration::from_secs(1);
+const PAGE_GAP: Duration = Duration::from_secs(1);
 
 /// Interval between polls above which the machine is assumed to have slept, because nothing else delays a poll that
 /// long.
-const SLEPT: Duration = Duration::from_secs(5);
+const SLEEP_THRESHOLD: Duration = Duration::from_secs(5);
 
 /// All pending questions.
 pub(super) struct Pages {
@@ -37,7 +37,7 @@ pub(super) struct Pages {
     locked: bool,
     asleep: bool,
     /// Time of the last poll, by both clocks, because on some machines the monotonic clock stops during sleep.
-    looked: Option<(Instant, SystemTime)>,
+    last_poll: Option<(Instant, SystemTime)>,
 }
 
 struct Entry {
@@ -59,7 +59,7 @@ impl Pages {
             mirrored: false,
             locked: false,
             asleep: false,
-            looked: None,
+            last_poll: None,
         }
     }
 
@@ -74,7 +74,7 @@ impl Pages {
     pub(super) fn end(&mut self, id: &str, result: Option<DialogResult>) {
         let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
         if let Some(page) = self.page.take_if(|page| page.id() == id) {
-            self.not_before = page.pressed().map(|pressed| pressed + APART);
+            self.not_before = page.pressed().map(|pressed| pressed + PAGE_GAP);
             self.mirrored = page.is_mirrored();
         }
         if let Some(entry) = self.queue.remove(at)
@@ -100,12 +100,12 @@ impl Pages {
 
     fn hide_while_away(&mut self) {
         if self.is_away() {
-            self.take_page_away();
+            self.close_page();
         }
     }
 
     /// Closes the page. The next page starts unarmed.
-    fn take_page_away(&mut self) {
+    fn close_page(&mut self) {
         if let Some(page) = self.page.take() {
             self.mirrored = page.is_mirrored();
         }
@@ -113,20 +113,20 @@ impl Pages {
 
     /// Settles expired questions, closes a page that was open during sleep, and opens the next page if possible.
     /// Returns the open page.
-    pub(super) fn look(&mut self, now: Instant, wall: SystemTime) -> Option<&mut Page> {
-        if let Some((then, wall_then)) = self.looked.replace((now, wall)) {
+    pub(super) fn poll(&mut self, now: Instant, wall: SystemTime) -> Option<&mut Page> {
+        if let Some((then, wall_then)) = self.last_poll.replace((now, wall)) {
             let by_wall = wall.duration_since(wall_then).unwrap_or_default();
-            if by_wall.max(now.saturating_duration_since(then)) > SLEPT {
+            if by_wall.max(now.saturating_duration_since(then)) > SLEEP_THRESHOLD {
                 // Not every system reports sleep, so it is detected here.
-                self.take_page_away();
+                self.close_page();
             }
         }
-        let late = self.page.as_mut().and_then(|page| Some((page.id().to_owned(), page.late(now)?)));
+        let late = self.page.as_mut().and_then(|page| Some((page.id().to_owned(), page.expire(now)?)));
         if let Some((id, result)) = late {
             self.end(&id, Some(result));
         }
         self.begin(now);
-        self.tell();
+        self.publish_list();
         self.page.as_mut()
     }
 
@@ -134,7 +134,7 @@ impl Pages {
         if self.page.is_some() || self.is_away() || self.not_before.is_some_and(|moment| now < moment) {
             return;
         }
-        while self.queue.front().is_some_and(|first| first.countdown.is_over(now)) {
+        while self.queue.front().is_some_and(|first| first.countdown.has_expired(now)) {
             self.queue.pop_front();
         }
         if let Some(first) = self.queue.front() {
@@ -145,7 +145,7 @@ impl Pages {
     }
 
     /// Publishes the list of pending questions.
-    fn tell(&mut self) {
+    fn publish_list(&mut self) {
         let more = self.queue.len().saturating_sub(1);
         if let Some(page) = &mut self.page {
             page.set_more(more);
@@ -166,9 +166,9 @@ impl Pages {
     /// Restarts the countdowns of all questions, because the user answers the questions one after another.
     pub(super) fn prolong_all(&mut self, now: Instant) {
         for entry in &mut self.queue {
-            entry.countdown.work(now);
+            entry.countdown.record_activity(now);
             entry.pending.prolong(entry.countdown.left(now));
-            entry.sink.working();
+            entry.sink.report_activity();
         }
     }
 }
@@ -176,7 +176,7 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consent::page::{Did, Reach};
+    use crate::consent::page::{PageEvent, Reach};
     use crate::consent::view::tests::question;
     use ironcurtain_consent::{Answer, DenialReach};
     use std::sync::{Arc, Mutex};
@@ -189,7 +189,7 @@ mod tests {
             self.0.lock().unwrap().push(answer);
         }
 
-        fn working(&self) {}
+        fn report_activity(&self) {}
     }
 
     /// Pages with clocks controlled by the test.
@@ -217,7 +217,7 @@ mod tests {
         fn after(&mut self, ms: u64, wall_ms: u64) -> Option<String> {
             self.now += Duration::from_millis(ms);
             self.wall += Duration::from_millis(wall_ms);
-            self.pages.look(self.now, self.wall).map(|page| page.id().to_owned())
+            self.pages.poll(self.now, self.wall).map(|page| page.id().to_owned())
         }
     }
 
@@ -281,7 +281,7 @@ mod tests {
         scene.ask("q2");
         scene.after(0, 0);
         let no = Answer::Deny { note: None, reach: DenialReach::Call };
-        let deny = Did::Deny { note: String::new(), reach: Reach::Call };
+        let deny = PageEvent::Deny { note: String::new(), reach: Reach::Call };
         let now = scene.now;
         let (result, _) = scene.pages.page().unwrap().on(0, deny, now);
         scene.pages.end("q1", result);

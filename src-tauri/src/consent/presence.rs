@@ -35,14 +35,14 @@ pub(super) async fn follow(queue: WeakUnboundedSender<Command>) -> std::convert:
     let bus = begin(&queue).await;
     if let Err(error) = &bus {
         tracing::info!(%error, "cannot detect a locked screen or a sleeping machine");
-        tell(&queue, Command::Locked(false));
+        send(&queue, Command::Locked(false));
     }
     std::future::pending().await
 }
 
 async fn begin(queue: &WeakUnboundedSender<Command>) -> Result<gio::DBusConnection, glib::Error> {
     let bus = gio::bus_get_future(gio::BusType::System).await?;
-    let told = queue.clone();
+    let sender = queue.clone();
     bus.signal_subscribe(
         Some(LOGIND),
         Some(MANAGER_INTERFACE),
@@ -52,7 +52,7 @@ async fn begin(queue: &WeakUnboundedSender<Command>) -> Result<gio::DBusConnecti
         gio::DBusSignalFlags::NONE,
         move |_, _, _, _, _, begins| {
             if let Some(asleep) = begins.try_child_value(0).and_then(|begins| begins.get::<bool>()) {
-                tell(&told, Command::Asleep(asleep));
+                send(&sender, Command::Asleep(asleep));
             }
         },
     );
@@ -62,7 +62,7 @@ async fn begin(queue: &WeakUnboundedSender<Command>) -> Result<gio::DBusConnecti
     };
     let found = ask(MANAGER, MANAGER_INTERFACE, "GetSession", ("auto",).to_variant()).await?;
     let session = found.child_value(0).str().unwrap_or_default().to_owned();
-    let told = queue.clone();
+    let sender = queue.clone();
     bus.signal_subscribe(
         Some(LOGIND),
         Some(PROPERTIES),
@@ -75,17 +75,17 @@ async fn begin(queue: &WeakUnboundedSender<Command>) -> Result<gio::DBusConnecti
                 && let Ok(Some(locked)) =
                     VariantDict::new(Some(&changed.child_value(1))).lookup::<bool>(LOCKED)
             {
-                tell(&told, Command::Locked(locked));
+                send(&sender, Command::Locked(locked));
             }
         },
     );
     let now = ask(&session, PROPERTIES, "Get", (SESSION, LOCKED).to_variant()).await?;
     let locked = now.child_value(0).as_variant().and_then(|value| value.get::<bool>());
-    tell(queue, Command::Locked(locked.unwrap_or(false)));
+    send(queue, Command::Locked(locked.unwrap_or(false)));
     Ok(bus)
 }
 
-fn tell(queue: &WeakUnboundedSender<Command>, command: Command) {
+fn send(queue: &WeakUnboundedSender<Command>, command: Command) {
     // If the queue no longer exists, nothing is shown.
     if let Some(queue) = queue.upgrade() {
         let _ = queue.send(command);

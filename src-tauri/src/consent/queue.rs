@@ -6,7 +6,7 @@
 //! - No dialog is shown while the screen is locked or the machine sleeps. Questions stay pending and expire as usual.
 
 use super::clock::Countdown;
-use super::dialog::{AllowPlace, Dialog};
+use super::dialog::{AllowPosition, Dialog};
 use super::notification::Notices;
 use super::view::ConsentView;
 use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 
 /// Minimum time between the last press in a dialog and the opening of the next dialog. Prevents the next dialog from
 /// receiving a press meant for the previous one.
-const APART: Duration = Duration::from_secs(1);
+const DIALOG_GAP: Duration = Duration::from_secs(1);
 
 pub(super) struct DialogQueue {
     home: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct DialogQueue {
     /// Earliest time for opening the next dialog.
     not_before: Option<Instant>,
     /// Position of Allow in the last dialog.
-    last: Option<AllowPlace>,
+    last: Option<AllowPosition>,
     /// `true` if the screen is locked or its state is unknown.
     locked: bool,
     /// `true` if the machine sleeps or is about to.
@@ -73,15 +73,15 @@ impl DialogQueue {
             Command::Ask(question, sink) => self.ask(question, sink),
             Command::Withdraw(id) => self.remove(&id, None),
             Command::Decided(ids, verdict) => self.decided(&ids, &verdict),
-            Command::Together(together) => self.reopen(together),
-            Command::Working(id) => self.prolong_all(&id),
-            Command::Unseen(id) => self.notify(&id),
+            Command::ShowTogether(is_batch) => self.reopen(is_batch),
+            Command::Activity(id) => self.prolong_all(&id),
+            Command::RemindUser(id) => self.notify(&id),
             Command::Show => self.show(),
             Command::Denied(id) => {
                 self.remove(&id, Some(Answer::Deny { note: None, reach: DenialReach::Call }));
             }
             Command::Notices(detail) => self.notices.set_detail(detail),
-            Command::Tell(notice) => self.notices.tell(&notice),
+            Command::Notify(notice) => self.notices.notify(&notice),
             Command::Locked(locked) => {
                 self.locked = locked;
                 self.hide_while_away();
@@ -144,7 +144,7 @@ impl DialogQueue {
 
     fn close(&mut self) {
         if let Some(dialog) = self.dialog.take() {
-            self.not_before = dialog.pressed().map(|pressed| pressed + APART);
+            self.not_before = dialog.pressed().map(|pressed| pressed + DIALOG_GAP);
             self.last = Some(dialog.close());
         }
     }
@@ -161,15 +161,15 @@ impl DialogQueue {
 
     /// Reopens the dialog immediately at the user's request. If `together` is `true`, shows all questions that can be
     /// answered together with the first one. Otherwise, shows only the first.
-    fn reopen(&mut self, together: bool) {
+    fn reopen(&mut self, is_batch: bool) {
         let Some(dialog) = self.dialog.take() else { return };
         self.last = Some(dialog.close());
-        if together {
+        if is_batch {
             let batch = self.batch();
-            let alone = self.of_first().saturating_sub(batch.len());
+            let alone = self.same_agent_count().saturating_sub(batch.len());
             let questions: Vec<&Question> = batch.iter().map(|entry| &*entry.question).collect();
             let longest = batch.iter().map(|entry| &entry.countdown).min_by_key(|countdown| countdown.ends());
-            let view = ConsentView::together(&questions, alone, &self.home);
+            let view = ConsentView::for_batch(&questions, alone, &self.home);
             if let (Some(view), Some(countdown)) = (view, longest) {
                 self.dialog = Some(Dialog::open(view, countdown.clone(), self.to_self.clone(), self.last));
             }
@@ -191,12 +191,12 @@ impl DialogQueue {
     }
 
     /// Returns the number of pending questions from the first question's agent.
-    fn of_first(&self) -> usize {
+    fn same_agent_count(&self) -> usize {
         let first = self.queue.front();
-        let is_its = |entry: &&QueuedQuestion| {
+        let is_same_agent = |entry: &&QueuedQuestion| {
             first.is_some_and(|first| entry.question.is_of_same_agent(&first.question))
         };
-        self.queue.iter().filter(is_its).count()
+        self.queue.iter().filter(is_same_agent).count()
     }
 
     /// Restarts the countdowns of all questions, because the user answers the questions one after another.
@@ -206,9 +206,9 @@ impl DialogQueue {
             self.notices.close(id);
             let now = Instant::now();
             for entry in &mut self.queue {
-                entry.countdown.work(now);
+                entry.countdown.record_activity(now);
                 entry.pending.prolong(entry.countdown.left(now));
-                entry.sink.working();
+                entry.sink.report_activity();
             }
             self.publish_waiting();
         }
@@ -227,7 +227,7 @@ impl DialogQueue {
         if self.dialog.is_none() && !self.is_away() && !wait.is_zero() {
             self.show_in(wait);
         } else if self.dialog.is_none() && !self.is_away() {
-            while self.queue.front().is_some_and(|first| first.countdown.is_over(now)) {
+            while self.queue.front().is_some_and(|first| first.countdown.has_expired(now)) {
                 self.queue.pop_front();
             }
             if let Some(first) = self.queue.front() {

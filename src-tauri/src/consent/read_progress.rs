@@ -17,7 +17,7 @@ pub(super) struct ReadExtent(Option<Extent>);
 impl ReadExtent {
     /// Records a measurement at the scroll offset `above`. Returns `true` if everything has been in view, or `None` if
     /// the layout is unknown.
-    pub(super) fn look(&mut self, extent: Extent, above: f64) -> Option<bool> {
+    pub(super) fn record(&mut self, extent: Extent, above: f64) -> Option<bool> {
         let Extent { height, room } = extent;
         if !(height > 1.0 && room > 1.0) {
             return None;
@@ -41,11 +41,11 @@ pub(super) struct ReadProgress(Vec<ReadExtent>);
 impl ReadProgress {
     /// Records a measurement of each part, in order. `None` leaves a part's progress unchanged. Returns `true` if all
     /// parts have been read, or `None` if the first part, the question, is not laid out yet.
-    pub(super) fn look(&mut self, measures: &[Option<(Extent, f64)>]) -> Option<bool> {
+    pub(super) fn record(&mut self, measures: &[Option<(Extent, f64)>]) -> Option<bool> {
         self.0.resize_with(measures.len(), ReadExtent::default);
         let mut is_laid_out = false;
         for (at, (part, measure)) in self.0.iter_mut().zip(measures).enumerate() {
-            let seen = measure.and_then(|(extent, above)| part.look(extent, above));
+            let seen = measure.and_then(|(extent, above)| part.record(extent, above));
             is_laid_out |= at == 0 && seen.is_some();
         }
         is_laid_out.then(|| self.0.iter().all(ReadExtent::is_read))
@@ -64,19 +64,19 @@ mod tests {
     #[test]
     fn text_stays_read_until_it_grows_or_has_less_space() {
         let mut reading = ReadExtent::default();
-        let mut look = |height, room, above| reading.look(Extent { height, room }, above);
-        assert_eq!(look(500.0, 200.0, 0.0), Some(false));
-        assert_eq!(look(500.0, 200.0, 298.0), Some(false));
-        assert_eq!(look(500.0, 200.0, 299.5), Some(true), "its end is in view");
-        assert_eq!(look(500.0, 200.0, 0.0), Some(true), "and was");
-        assert_eq!(look(480.0, 240.0, 0.0), Some(true), "less of it, more room");
-        assert_eq!(look(520.0, 240.0, 0.0), Some(false), "there is more of it");
-        assert_eq!(look(480.0, 240.0, 0.0), Some(false), "which was not read since");
+        let mut record = |height, room, above| reading.record(Extent { height, room }, above);
+        assert_eq!(record(500.0, 200.0, 0.0), Some(false));
+        assert_eq!(record(500.0, 200.0, 298.0), Some(false));
+        assert_eq!(record(500.0, 200.0, 299.5), Some(true), "its end is in view");
+        assert_eq!(record(500.0, 200.0, 0.0), Some(true), "and was");
+        assert_eq!(record(480.0, 240.0, 0.0), Some(true), "less of it, more room");
+        assert_eq!(record(520.0, 240.0, 0.0), Some(false), "there is more of it");
+        assert_eq!(record(480.0, 240.0, 0.0), Some(false), "which was not read since");
         for nothing in [0.0, -5.0, f64::NAN] {
-            assert_eq!(look(nothing, 240.0, 0.0), None);
-            assert_eq!(look(480.0, nothing, 900.0), None);
+            assert_eq!(record(nothing, 240.0, 0.0), None);
+            assert_eq!(record(480.0, nothing, 900.0), None);
         }
-        assert_eq!(look(480.0, 240.0, f64::NAN), Some(false));
+        assert_eq!(record(480.0, 240.0, f64::NAN), Some(false));
     }
 
     #[test]
@@ -84,12 +84,16 @@ mod tests {
         let whole = Some((Extent { height: 100.0, room: 200.0 }, 0.0));
         let long = |above| Some((Extent { height: 900.0, room: 180.0 }, above));
         let mut reading = ReadProgress::default();
-        assert_eq!(reading.look(&[None, whole]), None, "nothing is laid out");
-        assert_eq!(reading.look(&[whole, long(0.0)]), Some(false));
+        assert_eq!(reading.record(&[None, whole]), None, "nothing is laid out");
+        assert_eq!(reading.record(&[whole, long(0.0)]), Some(false));
         assert_eq!(reading.unread(), Some(1));
-        assert_eq!(reading.look(&[whole, None]), Some(false), "folded before it was read");
-        assert_eq!(reading.look(&[whole, long(719.5)]), Some(true));
-        assert_eq!((reading.look(&[whole, None]), reading.unread()), (Some(true), None), "folded afterwards");
-        assert_eq!(reading.look(&[whole, long(0.0), long(0.0)]), Some(false), "another part");
+        assert_eq!(reading.record(&[whole, None]), Some(false), "folded before it was read");
+        assert_eq!(reading.record(&[whole, long(719.5)]), Some(true));
+        assert_eq!(
+            (reading.record(&[whole, None]), reading.unread()),
+            (Some(true), None),
+            "folded afterwards"
+        );
+        assert_eq!(reading.record(&[whole, long(0.0), long(0.0)]), Some(false), "another part");
     }
 }

@@ -12,7 +12,7 @@ const NAME_CHARS: usize = 48;
 /// line would block the main thread.
 const LINE_CHARS: usize = 2_000;
 /// Prefix that marks the continuation of a broken line.
-const GOES_ON: &str = "\u{21aa} ";
+const CONTINUATION: &str = "\u{21aa} ";
 const LEFT_TO_RIGHT: &str = "\u{200e}";
 const ISOLATE: &str = "\u{2068}";
 const END_OF_ISOLATE: &str = "\u{2069}";
@@ -81,19 +81,19 @@ fn is_right_to_left(c: char) -> bool {
 
 /// Like [`line`], but keeps line breaks and tabs.
 pub(crate) fn block(text: &str) -> String {
-    broken(&visible::lines(text))
+    break_lines(&visible::lines(text))
 }
 
 /// Breaks lines longer than [`LINE_CHARS`].
-fn broken(text: &str) -> String {
+fn break_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut length = 0;
     for c in text.chars() {
         if c == '\n' {
             length = 0;
         } else if length == LINE_CHARS {
-            out.extend(["\n", GOES_ON]);
-            length = GOES_ON.chars().count() + 1;
+            out.extend(["\n", CONTINUATION]);
+            length = CONTINUATION.chars().count() + 1;
         } else {
             length += 1;
         }

@@ -20,7 +20,7 @@ pub(crate) use batch::CallView;
 pub(crate) use facts::HOW;
 
 use super::text;
-use ironcurtain_consent::{Lifetime, Offer, Piece, Question, Reach, UNSANDBOXED, Verb};
+use ironcurtain_consent::{Lifetime, Offer, Question, Reach, TextPart, UNSANDBOXED, Verb};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use shorten::Rest;
@@ -62,7 +62,7 @@ pub(crate) struct ConsentView {
     pub(crate) client: String,
     /// Containment of the server, which determines its icon.
     #[serde(skip)]
-    pub(crate) server: ServerSign,
+    pub(crate) server: ServerIcon,
     /// Rows about the client, and about the tool and server.
     pub(crate) facts: Vec<Fact>,
     /// Text that would be written.
@@ -85,7 +85,7 @@ pub(crate) struct ConsentView {
 
 /// Server icon, which shows how the server is contained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ServerSign {
+pub(crate) enum ServerIcon {
     Sandboxed,
     Open,
     Remote,
@@ -192,7 +192,7 @@ impl ConsentView {
                 })
                 .collect(),
             calls: Vec::new(),
-            denial: text::isolated(&visible::ends(&text::line(&question.denial), DENIAL_CHARS)),
+            denial: text::isolated(&visible::head_and_tail(&text::line(&question.denial), DENIAL_CHARS)),
             deadline: question.deadline,
         }
     }
@@ -244,19 +244,19 @@ fn on_host(host: &str) -> String {
     format!("Remote machine: {}. What you allow happens there, not on this computer.", text::name(host))
 }
 
-fn sign(question: &Question) -> ServerSign {
+fn sign(question: &Question) -> ServerIcon {
     match (question.remote, question.sandboxed) {
-        (true, _) => ServerSign::Remote,
-        (false, false) if question.has_server() => ServerSign::Open,
-        (false, _) => ServerSign::Sandboxed,
+        (true, _) => ServerIcon::Remote,
+        (false, false) if question.has_server() => ServerIcon::Open,
+        (false, _) => ServerIcon::Sandboxed,
     }
 }
 
 fn band(question: &Question) -> Option<&'static str> {
     match sign(question) {
-        ServerSign::Remote => Some(REMOTE),
-        ServerSign::Open => Some(NOT_SANDBOXED),
-        ServerSign::Sandboxed => None,
+        ServerIcon::Remote => Some(REMOTE),
+        ServerIcon::Open => Some(NOT_SANDBOXED),
+        ServerIcon::Sandboxed => None,
     }
 }
 
@@ -285,7 +285,7 @@ pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
 /// Returns `true` if the call only reads one file and its server is sandboxed.
 fn reads_one_file(question: &Question) -> bool {
     let [only] = question.consequences.as_slice() else { return false };
-    let one_path = matches!(only.object.as_slice(), [Piece::Path(_)]);
+    let one_path = matches!(only.object.as_slice(), [TextPart::Path(_)]);
     // A note about a folder contains no size.
     let has_a_size = only.note.as_deref().is_some_and(|note| note.starts_with(|c: char| c.is_ascii_digit()));
     question.sandboxed && only.verb == Verb::Read && one_path && has_a_size && question.also.is_empty()

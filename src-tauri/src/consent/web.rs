@@ -9,7 +9,7 @@
 //!   receive the keyboard focus.
 
 use super::arming::Event;
-use super::page::{Changing, Did, Drawn, Page};
+use super::page::{Page, PageContent, PageEvent, PageUpdate};
 use super::pages::Pages;
 use super::{Command, LoopParts};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use tauri::ipc::Invoke;
 use tauri::{AppHandle, Manager, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
 /// Interval between checks for expired questions and for the next page.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Pending questions, shared with the app's commands.
 pub(crate) struct Questions(Mutex<Pages>);
@@ -33,7 +33,7 @@ pub(super) async fn run(parts: LoopParts, app: AppHandle) {
     let LoopParts { home, mut commands, waiting, .. } = parts;
     app.manage(Questions(Mutex::new(Pages::new(home, waiting))));
     loop {
-        match tokio::time::timeout(LOOK, commands.recv()).await {
+        match tokio::time::timeout(POLL_INTERVAL, commands.recv()).await {
             Ok(Some(command)) => handle(&app, command),
             Ok(None) => return,
             Err(_) => {}
@@ -62,7 +62,7 @@ fn handle(app: &AppHandle, command: Command) {
                 let _ = window.set_focus();
             }
         }
-        Command::Tell(notice) => tracing::info!(notice, "notices are not supported on this platform"),
+        Command::Notify(notice) => tracing::info!(notice, "notices are not supported on this platform"),
         // The other commands concern only the native dialog.
         _ => {}
     }
@@ -78,7 +78,7 @@ fn show(app: &AppHandle) {
     let shown = {
         let questions = app.state::<Questions>();
         let mut pages = questions.lock();
-        pages.look(Instant::now(), SystemTime::now()).map(|page| (label(page), page.title()))
+        pages.poll(Instant::now(), SystemTime::now()).map(|page| (label(page), page.title()))
     };
     for (name, window) in app.webview_windows() {
         if name.starts_with(LABEL) && shown.as_ref().is_none_or(|(label, _)| *label != name) {
@@ -112,25 +112,25 @@ fn open(app: &AppHandle, label: &str, title: &str) -> tauri::Result<()> {
         .focused(false)
         .build()?;
     sized(&window)?;
-    let told = window.clone();
+    let window_clone = window.clone();
     window.on_window_event(move |event| match event {
-        WindowEvent::Focused(on) => happened(&told, Event::Focused(*on)),
+        WindowEvent::Focused(on) => forward_event(&window_clone, Event::Focused(*on)),
         WindowEvent::Moved(_) | WindowEvent::Resized(_) | WindowEvent::ScaleFactorChanged { .. } => {
-            happened(&told, Event::Changed);
+            forward_event(&window_clone, Event::Changed);
             // If the size is unknown, the page keeps its last known size.
-            let _ = sized(&told);
+            let _ = sized(&window_clone);
         }
         WindowEvent::CloseRequested { .. } | WindowEvent::Destroyed => {
-            closed(told.app_handle(), told.label())
+            closed(window_clone.app_handle(), window_clone.label())
         }
         _ => {}
     });
     Ok(())
 }
 
-fn happened(window: &WebviewWindow, event: Event) {
+fn forward_event(window: &WebviewWindow, event: Event) {
     if let Ok(page) = page_of(&mut window.state::<Questions>().lock(), window.label()) {
-        page.window(event, Instant::now());
+        page.on_window_event(event, Instant::now());
     }
 }
 
@@ -138,7 +138,7 @@ fn happened(window: &WebviewWindow, event: Event) {
 fn sized(window: &WebviewWindow) -> tauri::Result<()> {
     let size = window.inner_size()?.to_logical::<f64>(window.scale_factor()?);
     if let Ok(page) = page_of(&mut window.state::<Questions>().lock(), window.label()) {
-        page.sized(size.height, Instant::now());
+        page.set_window_height(size.height, Instant::now());
     }
     Ok(())
 }
@@ -158,8 +158,8 @@ fn closed(app: &AppHandle, label: &str) {
 pub(crate) fn consent_page(
     window: WebviewWindow,
     questions: State<'_, Questions>,
-) -> Result<Drawn, NoQuestionError> {
-    page_of(&mut questions.lock(), window.label()).map(|page| page.drawn())
+) -> Result<PageContent, NoQuestionError> {
+    page_of(&mut questions.lock(), window.label()).map(|page| page.content())
 }
 
 /// Returns the changing content of the window's page.
@@ -167,8 +167,8 @@ pub(crate) fn consent_page(
 pub(crate) fn consent_changing(
     window: WebviewWindow,
     questions: State<'_, Questions>,
-) -> Result<Changing, NoQuestionError> {
-    page_of(&mut questions.lock(), window.label()).map(|page| page.changing(Instant::now()))
+) -> Result<PageUpdate, NoQuestionError> {
+    page_of(&mut questions.lock(), window.label()).map(|page| page.update(Instant::now()))
 }
 
 /// Handles a report from the window's page.
@@ -177,13 +177,13 @@ pub(crate) fn consent_tell(
     window: WebviewWindow,
     questions: State<'_, Questions>,
     number: u64,
-    did: Did,
-) -> Result<Changing, NoQuestionError> {
+    did: PageEvent,
+) -> Result<PageUpdate, NoQuestionError> {
     let now = Instant::now();
     let mut pages = questions.lock();
     let page = page_of(&mut pages, window.label())?;
     let (result, works) = page.on(number, did, now);
-    let (id, changing) = (page.id().to_owned(), page.changing(now));
+    let (id, changing) = (page.id().to_owned(), page.update(now));
     if works {
         pages.prolong_all(now);
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_COUNT: usize = 12;
 
 /// Maximum length of a question in the menu, in characters.
-const LINE: usize = 60;
+const MAX_LINE_LEN: usize = 60;
 
 /// State from which the menu is built.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -128,7 +128,7 @@ impl TrayMenu {
         let (picture, headline) = headline(state);
         let mut entries = vec![MenuEntry::Line(headline.clone())];
         // Omits the line if the headline already ends with it.
-        let around = way_around(state.bypassing).filter(|line| !headline.ends_with(line));
+        let around = bypass_sentence(state.bypassing).filter(|line| !headline.ends_with(line));
         entries.extend(around.map(MenuEntry::Line));
         entries.push(MenuEntry::Separator);
         let start = entries.len();
@@ -175,7 +175,7 @@ fn headline(state: &TrayState) -> (TrayPicture, String) {
 }
 
 /// Returns the sentence about servers that bypass IronCurtain, or `None` if there are none.
-fn way_around(bypassing: BypassingServers) -> Option<String> {
+fn bypass_sentence(bypassing: BypassingServers) -> Option<String> {
     match bypassing.servers {
         0 => None,
         1 => Some("1 server bypasses IronCurtain".to_owned()),
@@ -188,7 +188,7 @@ fn protected(sessions: &[SessionView], bypassing: BypassingServers) -> (TrayPict
     let agents = sessions.iter().map(|session| &session.client.name).collect::<BTreeSet<_>>().len();
     let open = sessions.iter().filter(|session| !session.sandboxed && !session.remote);
     let open = open.map(|session| (&session.client.name, &session.server)).collect::<BTreeSet<_>>().len();
-    let past = way_around(bypassing).unwrap_or_default();
+    let past = bypass_sentence(bypassing).unwrap_or_default();
     match (agents, open, bypassing) {
         (0, _, BypassingServers { servers: 0, .. }) => (TrayPicture::Open, "No agent connected".to_owned()),
         (0, _, _) => (TrayPicture::Part, format!("Not protected: {past}")),
@@ -215,7 +215,10 @@ fn questions(questions: &[PendingQuestion]) -> Vec<MenuEntry> {
         .iter()
         .take(MAX_COUNT)
         .map(|question| {
-            press(mnemonics_off(&text::isolated(&text::clip(&text::line(&question.sentence), LINE))))
+            press(escape_mnemonics(&text::isolated(&text::clip(
+                &text::line(&question.sentence),
+                MAX_LINE_LEN,
+            ))))
         })
         .collect();
     let more = questions.len().saturating_sub(MAX_COUNT);
@@ -240,10 +243,13 @@ fn agent(name: &str, sessions: &[&SessionView]) -> MenuEntry {
     let mut presses = vec![(if is_paused { "Resume" } else { "Pause" }.to_owned(), pause)];
     presses.extend(sessions.iter().take(MAX_COUNT).map(|session| {
         let words = text::isolated(&format!("End {}", text::name(&session.server)));
-        (mnemonics_off(&words), MenuAction::End { session: session.id.clone() })
+        (escape_mnemonics(&words), MenuAction::End { session: session.id.clone() })
     }));
     let state = if is_paused { " (paused)" } else { "" };
-    MenuEntry::Sub { text: mnemonics_off(&text::isolated(&format!("{}{state}", text::name(name)))), presses }
+    MenuEntry::Sub {
+        text: escape_mnemonics(&text::isolated(&format!("{}{state}", text::name(name)))),
+        presses,
+    }
 }
 
 /// Returns the menu entry for reopening expired questions.
@@ -252,10 +258,12 @@ fn missed(missed: &[QuestionView]) -> MenuEntry {
     let presses: Vec<_> = open
         .take(MAX_COUNT)
         .map(|question| {
-            let line =
-                question.lines.first().map_or_else(String::new, |line| text::clip(&text::line(line), LINE));
+            let line = question
+                .lines
+                .first()
+                .map_or_else(String::new, |line| text::clip(&text::line(line), MAX_LINE_LEN));
             let words = text::isolated(&format!("{}: {line}", text::name(&question.client)));
-            (mnemonics_off(&words), MenuAction::AskAgain { question: question.id.clone() })
+            (escape_mnemonics(&words), MenuAction::AskAgain { question: question.id.clone() })
         })
         .collect();
     if presses.is_empty() {
@@ -282,7 +290,7 @@ fn count(n: usize, word: &str) -> String {
 }
 
 /// Escapes ampersands, which mark access keys in menus.
-fn mnemonics_off(text: &str) -> String {
+fn escape_mnemonics(text: &str) -> String {
     text.replace('&', "&&")
 }
 

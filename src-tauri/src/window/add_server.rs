@@ -3,14 +3,14 @@
 //! - A planned server is stored here until the user confirms it, and is written exactly as shown.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use super::open_bundle::{OpenBundle, OpenBundleError, WantedBundle};
 use super::servers_view::reaches;
 use ironcurtain_admin::catalog::{
-    AddError, Addition, AdditionChoices, AdditionError, add_server, candidates,
+    AddError, Addition, AdditionChoices, AdditionError, add_server, servers_with_addition,
 };
-use ironcurtain_admin::identity::{IdentityChangeError, kept};
+use ironcurtain_admin::identity::{IdentityChangeError, stored_state};
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
 use ironcurtain_visible as visible;
@@ -69,7 +69,7 @@ pub(super) enum PlanError {
     Kept(#[from] IdentityChangeError),
     #[error("a server named `{0}` already exists; choose another name")]
     There(String),
-    #[error("nothing to add: review the server again")]
+    #[error("the reviewed server is no longer available; review it again")]
     NotShown,
 }
 
@@ -93,7 +93,7 @@ impl AdditionDraft {
         act: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,
     ) -> Result<T, CommandError> {
         let draft = self.0.clone();
-        aside(move || act(&mut draft.lock().unwrap_or_else(PoisonError::into_inner))).await
+        run_blocking(move || act(&mut draft.lock().unwrap_or_else(PoisonError::into_inner))).await
     }
 }
 
@@ -103,7 +103,7 @@ impl Draft {
         let what = wanted.what.trim();
         let name = Some(wanted.name.trim()).filter(|name| !name.is_empty()).map(str::to_owned);
         let choices = AdditionChoices { name, ..AdditionChoices::default() };
-        let adding = Addition::documented(home, &[what.to_owned()], &choices)?;
+        let adding = Addition::from_documentation(home, &[what.to_owned()], &choices)?;
         self.show(home, adding)
     }
 
@@ -119,8 +119,8 @@ impl Draft {
 
     /// Stores the planned server and returns its description.
     fn show(&mut self, home: &Home, adding: Addition) -> Result<PlannedServer, PlanError> {
-        let servers = match candidates(home, &adding, false) {
-            Err(AddError::There { name, .. }) => return Err(PlanError::There(name)),
+        let servers = match servers_with_addition(home, &adding, false) {
+            Err(AddError::NameInUse { name, .. }) => return Err(PlanError::There(name)),
             found => found?,
         };
         let server = servers.iter().find(|server| server.name == adding.name);
@@ -136,7 +136,7 @@ impl Draft {
             remote: server.is_some_and(|server| server.remote.is_some()),
             secrets,
             // No warning about `plain_values` for a bundle, because its manifest marks the secret settings.
-            kept: Some(kept(home, &adding.name)?)
+            kept: Some(stored_state(home, &adding.name)?)
                 .filter(|kept| !kept.is_empty())
                 .map(|kept| kept.to_string()),
             plain_values: self.bundle.is_none() && has_plain_values(&adding),

@@ -7,15 +7,15 @@
 
 use super::AppState;
 use super::add_server::PlannedServer;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
-use super::open_bundle::{BundleView, OpenBundle, OpenBundleError, PathWish, WantedBundle};
+use super::open_bundle::{BundleView, OpenBundle, OpenBundleError, PathRequest, WantedBundle};
 
 pub(super) async fn choose_bundle(state: &AppState) -> Result<Option<BundleView>, CommandError> {
     let home = trusted(state)?.home;
     let title = "Choose a bundle with a server";
     let Some(file) = state.pickers.pick_bundle(title, &state.home).await else { return Ok(None) };
-    let (bundle, view) = aside(move || OpenBundle::open(&home, &file)).await?;
+    let (bundle, view) = run_blocking(move || OpenBundle::open(&home, &file)).await?;
     let opened = state.addition.with(move |draft| {
         draft.open(bundle);
         Ok::<_, OpenBundleError>(Some(view))
@@ -30,9 +30,9 @@ pub(super) async fn pick_for_bundle(
     let key = setting.clone();
     let asked = state.addition.with(move |draft| {
         let bundle = draft.bundle()?;
-        Ok::<_, OpenBundleError>((bundle.folder(), bundle.path_wish(&key)?))
+        Ok::<_, OpenBundleError>((bundle.folder(), bundle.path_request(&key)?))
     });
-    let (folder, PathWish { title, kind, several }) = asked.await?;
+    let (folder, PathRequest { title, kind, several }) = asked.await?;
     let paths = if several {
         state.pickers.pick_several(&title, kind, &state.home).await
     } else {

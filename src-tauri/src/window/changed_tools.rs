@@ -3,7 +3,7 @@
 //! - A decision applies only to the definition that was shown.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use crate::backend::Trusted;
 use ironcurtain_admin::tool_pins::{ChangedDefinition, ToolPinError, changed_tools, changed_tools_of};
@@ -81,8 +81,8 @@ pub(super) async fn decide_tool(
         shown.decide(&home, decision)?;
         Ok::<_, ToolPinError>(visible::line(&shown.tool))
     };
-    let tool = aside(decide).await?;
-    daemon.tools_decided(&name).await;
+    let tool = run_blocking(decide).await?;
+    daemon.apply_tool_decision(&name).await;
     Ok(match decision {
         PinDecision::Update => format!("Agents now get the new definition of {tool}."),
         PinDecision::Keep => format!("Agents get {tool} with its old definition."),

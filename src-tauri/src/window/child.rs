@@ -32,7 +32,7 @@ const CHANGED: &str = "changed";
 #[cfg(target_os = "linux")]
 const NAME: &std::ffi::CStr = c"ironcurtain-win";
 /// Maximum time for the toolkit to exit after the window was closed.
-const ENDING: Duration = Duration::from_secs(1);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reason the window could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -111,8 +111,9 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
     loop {
         match read_frame(&mut from) {
             Ok(ToWindow::Answer { id, outcome }) => calls.answer(id, |resolver| {
-                let told = outcome.map(|told| InvokeResponseBody::Json(String::from(Box::<str>::from(told))));
-                resolver.respond(told.map_err(InvokeError::from));
+                let result =
+                    outcome.map(|result| InvokeResponseBody::Json(String::from(Box::<str>::from(result))));
+                resolver.respond(result.map_err(InvokeError::from));
             }),
             Ok(ToWindow::Changed) => {
                 if let Err(error) = app.emit_to(LABEL, CHANGED, ()) {
@@ -124,7 +125,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                     (app.clone(), calls.clone(), !std::mem::replace(&mut begun, true));
                 let shown = app.run_on_main_thread(move || {
                     let shown = if is_first { open(&handle) } else { raise(&handle) };
-                    match shown.map(|number| calls.say(&FromWindow::Shown { number })) {
+                    match shown.map(|number| calls.send_to_app(&FromWindow::Shown { number })) {
                         Err(error) if is_first => {
                             tracing::error!(%error, "failed to open the window");
                             handle.exit(1);
@@ -141,7 +142,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                 tracing::debug!(%why, "the trusted process closed the connection");
                 app.exit(0);
                 // Exits even if the toolkit hangs.
-                thread::sleep(ENDING);
+                thread::sleep(EXIT_TIMEOUT);
                 std::process::exit(1);
             }
         }
@@ -161,7 +162,7 @@ fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
         .build()?;
     #[cfg(target_os = "linux")]
     engine::prepare(&window)?;
-    number(&window)
+    x11_id(&window)
 }
 
 /// Brings the window to the front. Returns its X11 id, if it has one.
@@ -174,16 +175,16 @@ fn raise(app: &AppHandle) -> tauri::Result<Option<u64>> {
         window.unminimize()?;
         window.set_focus()?;
     }
-    number(&window)
+    x11_id(&window)
 }
 
 #[cfg(target_os = "linux")]
-fn number(window: &WebviewWindow) -> tauri::Result<Option<u64>> {
+fn x11_id(window: &WebviewWindow) -> tauri::Result<Option<u64>> {
     Ok(window_stack::x11_id(&window.gtk_window()?))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn number(_: &WebviewWindow) -> tauri::Result<Option<u64>> {
+fn x11_id(_: &WebviewWindow) -> tauri::Result<Option<u64>> {
     Ok(None)
 }
 
@@ -202,7 +203,7 @@ impl Calls {
             id
         };
         let (command, arguments) = (message.command().to_owned(), arguments.clone());
-        if let Err(problem) = self.say(&FromWindow::Call { id, command, arguments }) {
+        if let Err(problem) = self.send_to_app(&FromWindow::Call { id, command, arguments }) {
             self.answer(id, |resolver| resolver.reject(CommandError::refused(problem)));
         }
     }
@@ -214,7 +215,7 @@ impl Calls {
         }
     }
 
-    fn say(&self, line: &FromWindow) -> Result<(), FrameError> {
+    fn send_to_app(&self, line: &FromWindow) -> Result<(), FrameError> {
         write_frame(&mut *self.to.lock().unwrap_or_else(PoisonError::into_inner), line)
     }
 

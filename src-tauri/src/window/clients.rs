@@ -4,13 +4,13 @@
 //!   settings file has not changed since.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
-use super::secrets::{PlainSecretRow, kept};
+use super::secrets::{PlainSecretRow, store_plain_secrets};
 use crate::backend::{Backend, Trusted};
 use ironcurtain_admin::catalog::GivenSecrets;
 use ironcurtain_admin::clients::{
-    ClientChange, ClientError, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
+    ClientChange, ClientError, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryTarget,
 };
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// Maximum length of an entry's description, in characters. The description contains the entry's command.
-const MAX_WAY_LEN: usize = 400;
+const MAX_TARGET_LEN: usize = 400;
 
 /// Planned changes that the user has not confirmed yet, by client.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
 /// Change to a client's settings that the page requests.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum ClientWish {
+pub(super) enum WantedClientChange {
     /// Adds an entry for each server.
     Connect,
     /// Adds a single entry for the servers of a profile.
@@ -77,7 +77,7 @@ pub(super) struct PlannedChange {
 
 pub(super) async fn found_clients(state: &AppState) -> Result<Vec<FoundClient>, CommandError> {
     let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
-    aside(move || Ok::<_, ClientError>(clients.survey().into_iter().map(found).collect())).await
+    run_blocking(move || Ok::<_, ClientError>(clients.survey().into_iter().map(found).collect())).await
 }
 
 /// Servers that agents start without IronCurtain.
@@ -112,29 +112,35 @@ pub(crate) async fn bypassing_servers(backend: &dyn Backend) -> BypassingServers
 pub(super) async fn plan_client(
     state: &AppState,
     id: String,
-    wish: ClientWish,
+    wish: WantedClientChange,
 ) -> Result<PlannedChange, CommandError> {
     let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
     let target = id.clone();
-    let change = aside(move || {
+    let change = run_blocking(move || {
         let target = ClientTarget { id: &target, project: None };
         match wish {
-            ClientWish::Connect => clients.connect(target, ConnectRequest::Each),
-            ClientWish::Profile { profile } => clients.connect(target, ConnectRequest::Profile(&profile)),
-            ClientWish::Move { only, secrets } => {
+            WantedClientChange::Connect => clients.connect(target, ConnectRequest::Each),
+            WantedClientChange::Profile { profile } => {
+                clients.connect(target, ConnectRequest::Profile(&profile))
+            }
+            WantedClientChange::Move { only, secrets } => {
                 let (only, given) = (only.as_deref(), &GivenSecrets::new());
                 clients.connect(target, ConnectRequest::Move { secrets, only, given })
             }
-            ClientWish::Disconnect => clients.disconnect(target, None),
+            WantedClientChange::Disconnect => clients.disconnect(target, None),
         }
     })
     .await?;
     let planned = PlannedChange {
         file: change.file.display().to_string(),
-        diff: visible::lines(&change.shown()),
-        servers_diff: change.servers_shown().as_deref().map(visible::lines),
+        diff: visible::lines(&change.redacted_diff()),
+        servers_diff: change.redacted_servers_diff().as_deref().map(visible::lines),
         secrets: change.secrets.iter().map(PlainSecretRow::of).collect(),
-        left: change.left.iter().map(|left| visible::line(&format!("{}: {}", left.name, left.why))).collect(),
+        left: change
+            .unmoved
+            .iter()
+            .map(|left| visible::line(&format!("{}: {}", left.name, left.reason)))
+            .collect(),
     };
     state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id, change);
     Ok(planned)
@@ -143,12 +149,13 @@ pub(super) async fn plan_client(
 pub(super) async fn write_client(state: &AppState, id: String) -> Result<String, CommandError> {
     let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
     let change = state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-    let change =
-        change.ok_or_else(|| CommandError::malformed("nothing to change: review the change again"))?;
-    let told = format!("Written. Restart {} to apply it.", change.client);
-    kept(state, &change.secrets).await?;
-    aside(move || clients.write(&change)).await?;
-    Ok(told)
+    let change = change.ok_or_else(|| {
+        CommandError::malformed("the reviewed change is no longer available; review it again")
+    })?;
+    let message = format!("Written. Restart {} to apply it.", change.client);
+    store_plain_secrets(state, &change.secrets).await?;
+    run_blocking(move || clients.write(&change)).await?;
+    Ok(message)
 }
 
 fn clients(Trusted { home, programs, .. }: Trusted) -> Result<Clients, ClientError> {
@@ -157,27 +164,27 @@ fn clients(Trusted { home, programs, .. }: Trusted) -> Result<Clients, ClientErr
 
 fn found(report: ClientReport) -> FoundClient {
     let entries = report.entries.into_iter().map(|entry| {
-        let remote = matches!(entry.way, EntryUse::Remote { .. });
-        let (way, past) = match entry.way {
-            EntryUse::Shield { server: Some(server), .. } => (format!("server {server}, protected"), false),
-            EntryUse::Shield { server: None, profile: Some(profile) } => {
+        let remote = matches!(entry.target, EntryTarget::Remote { .. });
+        let (way, past) = match entry.target {
+            EntryTarget::Shim { server: Some(server), .. } => (format!("server {server}, protected"), false),
+            EntryTarget::Shim { server: None, profile: Some(profile) } => {
                 (format!("servers of the profile {profile}, protected"), false)
             }
-            EntryUse::Shield { server: None, profile: None } => ("all servers, protected".to_owned(), false),
-            EntryUse::OtherShim { path } => (format!("starts another shim: {path}"), true),
-            EntryUse::Server { command } => {
+            EntryTarget::Shim { server: None, profile: None } => ("all servers, protected".to_owned(), false),
+            EntryTarget::OtherShim { path } => (format!("starts another shim: {path}"), true),
+            EntryTarget::Server { command } => {
                 (format!("not protected: started directly ({command}) with all your rights"), true)
             }
-            EntryUse::Remote { url } => (
+            EntryTarget::Remote { url } => (
                 format!(
                     "not protected: connects directly to {url}, which sees everything that is sent to it"
                 ),
                 true,
             ),
-            EntryUse::Disabled => ("switched off".to_owned(), false),
-            EntryUse::Unknown => ("unrecognized format".to_owned(), true),
+            EntryTarget::Disabled => ("switched off".to_owned(), false),
+            EntryTarget::Unknown => ("unrecognized format".to_owned(), true),
         };
-        let way = visible::line(&visible::head(&way, MAX_WAY_LEN));
+        let way = visible::line(&visible::head(&way, MAX_TARGET_LEN));
         FoundEntry { name: visible::line(&entry.name), way, past, remote }
     });
     FoundClient {

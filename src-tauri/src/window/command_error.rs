@@ -43,7 +43,7 @@ impl CommandError {
 }
 
 /// Runs file operations on a blocking thread.
-pub(super) async fn aside<T: Send + 'static, E: Display + Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static, E: Display + Send + 'static>(
     act: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, CommandError> {
     match tauri::async_runtime::spawn_blocking(act).await {

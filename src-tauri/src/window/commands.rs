@@ -143,8 +143,8 @@ impl Arguments {
     }
 }
 
-fn answer(told: &impl Serialize) -> Result<Box<RawValue>, CommandError> {
-    to_raw_value(told).map_err(CommandError::refused)
+fn answer(output: &impl Serialize) -> Result<Box<RawValue>, CommandError> {
+    to_raw_value(output).map_err(CommandError::refused)
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::backend::{Backend, BoxFuture};
     use crate::consent::DialogConsent;
-    use ironcurtain_consent::LateError;
+    use ironcurtain_consent::ReopenError;
     use ironcurtain_protocol::{Reply, Request};
     use serde_json::json;
     use std::collections::{BTreeMap, BTreeSet};
@@ -169,8 +169,8 @@ mod tests {
             Box::pin(async { Reply::Done })
         }
 
-        fn ask_again(&self, _: String) -> BoxFuture<Result<bool, LateError>> {
-            Box::pin(async { Err(LateError::Ending) })
+        fn ask_again(&self, _: String) -> BoxFuture<Result<bool, ReopenError>> {
+            Box::pin(async { Err(ReopenError::Ending) })
         }
 
         fn changes(&self) -> watch::Receiver<u64> {
@@ -189,7 +189,7 @@ mod tests {
             AppState::new(asked.clone(), DialogConsent::new("/home/ada".into()).0, "/home/ada".into());
         let run = |command: &str, arguments: Value| {
             let done = tauri::async_runtime::block_on(run(&state, command, arguments));
-            done.map(|told| told.get().to_owned()).map_err(CommandError::into_message)
+            done.map(|output| output.get().to_owned()).map_err(CommandError::into_message)
         };
         let refused = [
             ("consent_tell", json!({ "number": 1, "did": "allow" }), "unknown command `consent_tell`"),
@@ -207,8 +207,8 @@ mod tests {
             ("lock_down", json!([true, true]), "command arguments must be an object"),
         ];
         for (command, arguments, why) in refused {
-            let told = run(command, arguments).unwrap_err();
-            assert!(told.starts_with(why), "{told}");
+            let output = run(command, arguments).unwrap_err();
+            assert!(output.starts_with(why), "{output}");
         }
         assert!(asked.0.lock().unwrap().is_empty());
         assert_eq!(run("lock_down", json!({ "on": true, "end_sessions": true })), Ok("null".to_owned()));

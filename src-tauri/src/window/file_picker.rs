@@ -31,7 +31,7 @@ enum Purpose {
     Several(Picked),
     Bundle,
     /// Choose the path of a new file with the suggested name.
-    PlaceFor(String),
+    NewFile(String),
 }
 
 /// Picker to open.
@@ -40,7 +40,7 @@ struct Picker {
     start: PathBuf,
     purpose: Purpose,
     /// X11 id of the window that the picker stays above.
-    before: Option<u64>,
+    parent_window: Option<u64>,
 }
 
 /// Pickers of a window.
@@ -50,19 +50,19 @@ pub(super) struct Pickers(watch::Sender<Owner>);
 /// Window that the pickers belong to.
 #[derive(Default)]
 struct Owner {
-    number: Option<u64>,
-    is_gone: bool,
+    x11_id: Option<u64>,
+    is_closed: bool,
 }
 
 impl Pickers {
     /// Records that the window is on the screen, with its X11 id.
-    pub(super) fn stand_before(&self, number: Option<u64>) {
-        self.0.send_modify(|owner| owner.number = number);
+    pub(super) fn set_parent(&self, x11_id: Option<u64>) {
+        self.0.send_modify(|owner| owner.x11_id = x11_id);
     }
 
     /// Records that the window was closed, and closes its pickers.
     pub(super) fn close(&self) {
-        self.0.send_modify(|owner| owner.is_gone = true);
+        self.0.send_modify(|owner| owner.is_closed = true);
     }
 
     /// Lets the user pick a file or folder. Returns `None` if the user cancels.
@@ -81,18 +81,18 @@ impl Pickers {
     }
 
     /// Lets the user choose the path of a new file. Returns `None` if the user cancels.
-    pub(super) async fn place_for(&self, title: &str, start: &Path, name: &str) -> Option<PathBuf> {
-        self.open(title, start, Purpose::PlaceFor(name.to_owned())).await.pop()
+    pub(super) async fn pick_new_file(&self, title: &str, start: &Path, name: &str) -> Option<PathBuf> {
+        self.open(title, start, Purpose::NewFile(name.to_owned())).await.pop()
     }
 
     async fn open(&self, title: &str, start: &Path, purpose: Purpose) -> Vec<PathBuf> {
         let mut owner = self.0.subscribe();
-        let before = owner.borrow().number;
-        let picker = Picker { title: title.to_owned(), start: start.to_path_buf(), purpose, before };
-        let gone = async { drop(owner.wait_for(|owner| owner.is_gone).await) };
+        let parent_window = owner.borrow().x11_id;
+        let picker = Picker { title: title.to_owned(), start: start.to_path_buf(), purpose, parent_window };
+        let closed = async { drop(owner.wait_for(|owner| owner.is_closed).await) };
         tokio::select! {
             biased;
-            () = gone => Vec::new(),
+            () = closed => Vec::new(),
             picked = open(picker) => picked,
         }
     }

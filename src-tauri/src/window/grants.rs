@@ -6,7 +6,7 @@ use super::file_picker::Picked;
 use crate::backend::Trusted;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_consent::Lifetime;
-use ironcurtain_daemon::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms};
+use ironcurtain_daemon::{GrantChanges, GrantRequest, GrantRequestError, GrantTarget};
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{Reply, Request};
@@ -90,20 +90,20 @@ pub(super) async fn revoke_grants(
     // Sends all requests before waiting for replies. Each request denies access immediately, but the verification takes
     // longer.
     let asked = grants.into_iter().map(|grant| {
-        let held = state.backend.trusted().and_then(|trusted| trusted.daemon.active_grant(&grant));
+        let active = state.backend.trusted().and_then(|trusted| trusted.daemon.active_grant(&grant));
         let reply = state.backend.request(Request::Revoke { grant: grant.clone() });
         let reply = tauri::async_runtime::spawn(reply);
-        (grant, held, reply)
+        (grant, active, reply)
     });
-    let mut told = Vec::new();
-    for (grant, held, reply) in asked.collect::<Vec<_>>() {
+    let mut rows = Vec::new();
+    for (grant, active, reply) in asked.collect::<Vec<_>>() {
         let reply = reply.await.map_err(CommandError::refused)?;
-        told.push(revoked_row(grant, reply));
-        if let (Some(held), Some(RevokedRow { at_ms: Some(_), .. })) = (held, told.last()) {
-            remember(state, held);
+        rows.push(revoked_row(grant, reply));
+        if let (Some(active), Some(RevokedRow { at_ms: Some(_), .. })) = (active, rows.last()) {
+            remember(state, active);
         }
     }
-    Ok(told)
+    Ok(rows)
 }
 
 fn revoked_row(grant: String, reply: Reply) -> RevokedRow {
@@ -132,7 +132,7 @@ pub(super) async fn restore_grant(state: &AppState, grant: String) -> Result<(),
     };
     let again = again.ok_or_else(|| CommandError::malformed("this grant was not revoked in this window"))?;
     let daemon = trusted.daemon.clone();
-    given(&trusted, async move { daemon.restore_grant(again).await }).await?;
+    run_on_trusted(&trusted, async move { daemon.restore_grant(again).await }).await?;
     let mut all = state.revoked.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|one| one.id != grant);
     Ok(())
@@ -144,9 +144,11 @@ pub(super) async fn change_grant(
     terms: WantedTerms,
 ) -> Result<bool, CommandError> {
     let trusted = trusted(state)?;
-    let held =
-        trusted.daemon.active_grant(&grant).ok_or_else(|| CommandError::refused(GrantRequestError::Gone))?;
-    let part = match (terms.part, held.files()) {
+    let active = trusted
+        .daemon
+        .active_grant(&grant)
+        .ok_or_else(|| CommandError::refused(GrantRequestError::NoFileGrant))?;
+    let part = match (terms.part, active.files()) {
         (true, Some(files)) => {
             let title = format!("Grant only a folder within {}", visible::path(files.path.as_str()));
             match state.pickers.pick(&title, Picked::Folder, Path::new(files.path.as_str())).await {
@@ -156,13 +158,13 @@ pub(super) async fn change_grant(
         }
         (true, None) | (false, _) => None,
     };
-    let terms = GrantTerms {
+    let terms = GrantChanges {
         access: terms.access.as_deref().map(access_set),
         lifetime: terms.lifetime.map(Lifetime::from),
         part,
     };
     let daemon = trusted.daemon.clone();
-    given(&trusted, async move { daemon.change_grant(&grant, terms).await }).await?;
+    run_on_trusted(&trusted, async move { daemon.change_grant(&grant, terms).await }).await?;
     Ok(true)
 }
 
@@ -185,12 +187,12 @@ pub(super) async fn grant_beforehand(
     let gift =
         GrantRequest { client: gift.client, server: gift.server, what, lifetime: gift.lifetime.into() };
     let daemon = trusted.daemon.clone();
-    let granted = given(&trusted, async move { daemon.grant(gift).await }).await?;
+    let granted = run_on_trusted(&trusted, async move { daemon.grant(gift).await }).await?;
     Ok(Some(visible::path(&granted)))
 }
 
 /// Runs a grant operation on the trusted process's own threads.
-async fn given<T: Send + 'static>(
+async fn run_on_trusted<T: Send + 'static>(
     trusted: &Trusted,
     giving: impl Future<Output = Result<T, GrantRequestError>> + Send + 'static,
 ) -> Result<T, CommandError> {

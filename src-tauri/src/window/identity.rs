@@ -1,7 +1,7 @@
 //! Commands for deciding what happens to the grants of a server whose program has changed.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use crate::backend::Trusted;
 use ironcurtain_admin::identity::{IdentityChangeError, SuspendedServer};
@@ -40,27 +40,27 @@ pub(super) async fn decide_identity(
     let Trusted { home, daemon, .. } = trusted(state)?;
     let shown = move || {
         let suspended = SuspendedServer::named(&home, &server)?;
-        match suspended.found() == found {
+        match suspended.current_identity() == found {
             true => Ok(suspended),
             false => Err(IdentityChangeError::Changed(server)),
         }
     };
-    let suspended = aside(shown).await?;
+    let suspended = run_blocking(shown).await?;
     if keep {
         let name = visible::line(&suspended.name);
-        aside(move || suspended.keep()).await?;
-        daemon.server_decided().await;
+        run_blocking(move || suspended.keep_state()).await?;
+        daemon.apply_server_decision().await;
         return Ok(format!("{name} keeps its permissions. Restart it in your agent."));
     }
-    let noted_tools = suspended.kept.annotated;
+    let noted_tools = suspended.stored_state.annotated;
     let (noted, name) = (suspended.clone(), visible::line(&suspended.name));
-    let file = aside(move || noted.note_put_aside()).await?;
-    for grant in &suspended.kept.grants {
+    let file = run_blocking(move || noted.write_inventory()).await?;
+    for grant in &suspended.stored_state.grants {
         // Ignores the error: a grant that could not be revoked causes an error below.
         let _ = state.backend.request(Request::Revoke { grant: grant.id.clone() }).await;
     }
-    aside(move || suspended.start_afresh()).await?;
-    daemon.server_decided().await;
+    run_blocking(move || suspended.start_afresh()).await?;
+    daemon.apply_server_decision().await;
     let file = visible::path(&file.display().to_string());
     let next = match noted_tools {
         0 => "Restart it in your agent.",
@@ -73,24 +73,24 @@ pub(super) async fn decide_identity(
 
 impl SuspendedRow {
     pub(super) fn new(home: &Home, one: &SuspendedServer) -> Self {
-        let mut grants: Vec<_> = one.kept.grants.iter().collect();
-        grants.sort_by_key(|grant| harm(grant));
+        let mut grants: Vec<_> = one.stored_state.grants.iter().collect();
+        grants.sort_by_key(|grant| severity(grant));
         Self {
-            before: one.before().as_deref().map(visible::line),
-            now: visible::line(&one.now()),
+            before: one.previous_program().as_deref().map(visible::line),
+            now: visible::line(&one.current_program()),
             change: visible::line(&one.change),
             grants: grants.into_iter().map(|grant| allows(home, grant)).collect(),
-            data: one.kept.data.as_ref().map(|data| shown(home, &data.display().to_string())),
-            annotated: one.kept.annotated,
-            secrets: one.kept.secrets.iter().map(|secret| visible::line(secret)).collect(),
-            found: one.found().to_owned(),
+            data: one.stored_state.data.as_ref().map(|data| display_path(home, &data.display().to_string())),
+            annotated: one.stored_state.annotated,
+            secrets: one.stored_state.secrets.iter().map(|secret| visible::line(secret)).collect(),
+            found: one.current_identity().to_owned(),
         }
     }
 }
 
 /// Returns a sort key that orders grants by how much harm a hostile program could do with them. Grants to change files
 /// come first.
-fn harm(grant: &StandingGrant) -> u8 {
+fn severity(grant: &StandingGrant) -> u8 {
     match &grant.what {
         Granted::Files(files) if files.access.write || files.access.delete => 0,
         Granted::Tool(_) => 1,
@@ -100,8 +100,9 @@ fn harm(grant: &StandingGrant) -> u8 {
 }
 
 /// Formats a path, with `~` for the home directory.
-fn shown(home: &Home, path: &str) -> String {
-    let below = Path::new(path).strip_prefix(&home.person).ok().filter(|below| !below.as_os_str().is_empty());
+fn display_path(home: &Home, path: &str) -> String {
+    let below =
+        Path::new(path).strip_prefix(&home.user_home).ok().filter(|below| !below.as_os_str().is_empty());
     visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))
 }
 
@@ -114,7 +115,7 @@ fn allows(home: &Home, grant: &StandingGrant) -> String {
             let words = [(access.read, "read"), (access.write, "change"), (access.delete, "delete")];
             let words: Vec<&str> = words.iter().filter(|(has, _)| *has).map(|(_, word)| *word).collect();
             let reach = if files.kind == GrantKind::Tree { "everything in " } else { "" };
-            format!("{} {reach}{}", words.join(", "), shown(home, files.path.as_str()))
+            format!("{} {reach}{}", words.join(", "), display_path(home, files.path.as_str()))
         }
         Granted::Host(_) => format!("send data to {what}"),
         Granted::Tool(_) => format!("use {what}"),

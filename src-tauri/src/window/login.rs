@@ -4,12 +4,12 @@
 //! - INVARIANT: no token, client secret or page address is sent to the page.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use ironcurtain_admin::login::{LoginOptions, LoginPlan, RedirectAddress, open_in_browser};
 use ironcurtain_config::Servers;
-use ironcurtain_secrets::{Logins, Secret, in_time};
-use ironcurtain_server::process::{self, EndedLogin};
+use ironcurtain_secrets::{Logins, Secret, with_unlock_timeout};
+use ironcurtain_server::process::{self, LogoutResult};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
@@ -36,7 +36,7 @@ pub(super) async fn plan_login(
 ) -> Result<PlannedLogin, CommandError> {
     let trusted = trusted(state)?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let client_secret = given(client_secret).map(|text| Secret::typed(Secret::new(text).reveal()));
+    let client_secret = given(client_secret).map(|text| Secret::parse(Secret::new(text).reveal()));
     let client_secret = client_secret.transpose().map_err(CommandError::malformed)?;
     let redirect = given(redirect)
         .map(|address| address.parse::<RedirectAddress>())
@@ -55,12 +55,14 @@ pub(super) async fn plan_login(
 pub(super) async fn log_in(state: &AppState, number: u32) -> Result<String, CommandError> {
     let plan = state.login.0.lock().unwrap_or_else(PoisonError::into_inner);
     let plan = Some(plan).filter(|draft| draft.0 == number).and_then(|mut draft| draft.1.take());
-    let plan = plan.ok_or_else(|| CommandError::malformed("nothing to log in to: review the login again"))?;
+    let plan = plan.ok_or_else(|| {
+        CommandError::malformed("the reviewed login is no longer available; review it again")
+    })?;
     let logins = Logins::of(&trusted(state)?.daemon.secrets());
     let mut login = plan.perform(open_in_browser).await.map_err(CommandError::refused)?;
     let replaced = login.replaced.take();
     let name = visible::line(&login.server);
-    let stored = in_time(move || logins.begin(&login.server, &login.mark, &login.tokens)).await;
+    let stored = with_unlock_timeout(move || logins.save(&login.server, &login.record, &login.tokens)).await;
     stored.map_err(CommandError::refused)?;
     if let Some(replaced) = replaced {
         replaced.revoke().await;
@@ -80,12 +82,13 @@ pub(super) async fn log_out(state: &AppState, server: String) -> Result<String, 
 }
 
 /// Logs out of a server, if the user is logged in.
-pub(super) async fn end_login(state: &AppState, server: &str) -> Result<Option<EndedLogin>, CommandError> {
+pub(super) async fn end_login(state: &AppState, server: &str) -> Result<Option<LogoutResult>, CommandError> {
     let trusted = trusted(state)?;
     let (home, name) = (trusted.home.clone(), server.to_owned());
     // An invalid entry prevents only the revocation.
     let entry =
-        aside(move || Servers::load(&home).map(|servers| servers.find(Some(name.as_str())).cloned())).await;
+        run_blocking(move || Servers::load(&home).map(|servers| servers.find(Some(name.as_str())).cloned()))
+            .await;
     let remote = entry.ok().flatten().and_then(|entry| entry.remote);
     let ended = process::log_out(&trusted.daemon.secrets(), server, remote.as_ref()).await;
     ended.map_err(CommandError::refused)

@@ -59,7 +59,7 @@ struct SettingRow {
 
 /// Picker that the page must request for a setting.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct PathWish {
+pub(super) struct PathRequest {
     pub(super) title: String,
     pub(super) kind: Picked,
     pub(super) several: bool,
@@ -70,10 +70,10 @@ pub(super) struct PathWish {
 pub(super) enum OpenBundleError {
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    #[error("`{0}` must be picked, not typed")]
+    #[error("choose the file or folder for `{0}` with the file picker")]
     Typed(String),
     #[error("the bundle has no file or folder setting `{0}`")]
-    NoPath(String),
+    PathNotFound(String),
     #[error("the name of the picked file or folder is not UTF-8")]
     NotUtf8,
     #[error("the bundle is no longer open; choose it again")]
@@ -92,9 +92,9 @@ impl OpenBundle {
         self.bundle.folder().to_path_buf()
     }
 
-    pub(super) fn path_wish(&self, key: &str) -> Result<PathWish, OpenBundleError> {
+    pub(super) fn path_request(&self, key: &str) -> Result<PathRequest, OpenBundleError> {
         let setting = self.bundle.manifest.user_config.get(key).filter(|setting| setting.is_path());
-        let setting = setting.ok_or_else(|| OpenBundleError::NoPath(visible::line(key)))?;
+        let setting = setting.ok_or_else(|| OpenBundleError::PathNotFound(visible::line(key)))?;
         let several = setting.multiple;
         let (kind, what) = match (setting.kind() == SettingKind::File, several) {
             (false, false) => (Picked::Folder, "a folder"),
@@ -103,12 +103,12 @@ impl OpenBundle {
             (true, true) => (Picked::File, "files"),
         };
         let name = short(&self.bundle.manifest.name);
-        Ok(PathWish { title: format!("Pick {what} for {name}"), kind, several })
+        Ok(PathRequest { title: format!("Pick {what} for {name}"), kind, several })
     }
 
     /// Stores the paths that the user picked for a setting.
     pub(super) fn pick(&mut self, key: &str, paths: Vec<PathBuf>) -> Result<Vec<String>, OpenBundleError> {
-        self.path_wish(key)?;
+        self.path_request(key)?;
         let texts = paths.into_iter().map(|path| path.into_os_string().into_string());
         let texts = texts.collect::<Result<Vec<_>, _>>().map_err(|_| OpenBundleError::NotUtf8)?;
         self.picked.insert(key.to_owned(), texts.clone());
@@ -125,7 +125,7 @@ impl OpenBundle {
         }
         values.extend(self.picked.clone());
         let name = Some(name.trim()).filter(|name| !name.is_empty());
-        Ok(self.bundle.addition(home, name, &BundleAnswers { values, without })?)
+        Ok(self.bundle.addition(home, name, &BundleAnswers { values, omitted_secrets: without })?)
     }
 
     /// Returns the keyring names of a server's secrets, by setting.
@@ -137,7 +137,7 @@ impl OpenBundle {
 
     /// Keeps the unpacked files, because the server was added.
     pub(super) fn keep(self) {
-        self.bundle.keep();
+        self.bundle.persist();
     }
 }
 
@@ -171,7 +171,7 @@ fn row((key, setting): (&String, &BundleSetting)) -> SettingRow {
         },
         required: setting.required,
         several: setting.multiple,
-        proposed: setting.proposed().iter().map(|text| short(text)).collect(),
+        proposed: setting.suggested().iter().map(|text| short(text)).collect(),
     }
 }
 

@@ -4,13 +4,13 @@
 //! - The practice question appears in the real dialog, but no call depends on the answer, and nothing is recorded.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use super::preferences::Preferences;
 use crate::backend::Trusted;
 use crate::consent::AnswerSink;
 use ironcurtain_admin::inspect::{Inspection, list_folder};
-use ironcurtain_consent::{Answer, Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Answer, Consequence, Lifetime, Offer, Preview, Question, Reach, TextPart, Verb};
 use ironcurtain_protocol::ClientView;
 use ironcurtain_visible as visible;
 use serde::Serialize;
@@ -52,27 +52,28 @@ pub(super) struct PrivateFolderAttempt {
 
 pub(super) async fn ask_practice_question(state: &AppState) -> Result<PracticeAnswer, CommandError> {
     let (told, answer) = oneshot::channel();
-    state.desktop.ask_with(question(&state.home), Box::new(Told(told)));
+    state.desktop.ask_with(question(&state.home), Box::new(PracticeSink(told)));
     Ok(answer.await.unwrap_or(PracticeAnswer::Unanswered))
 }
 
 pub(super) async fn try_private_folder(state: &AppState) -> Result<PrivateFolderAttempt, CommandError> {
     let Trusted { home, programs, allow_root, runtime, daemon, .. } = trusted(state)?;
-    let person = home.person.clone();
-    let (folder, there) = aside(move || private_folder(&person).ok_or("your home folder is empty")).await?;
+    let person = home.user_home.clone();
+    let (folder, there) =
+        run_blocking(move || private_folder(&person).ok_or("your home folder is empty")).await?;
     let secrets = daemon.secrets();
-    let inspection = Inspection { home, programs, allow_root, patience: ATTEMPT_LIMIT, secrets };
+    let inspection = Inspection { home, programs, allow_root, timeout: ATTEMPT_LIMIT, secrets };
     let looked = folder.clone();
     let looked = runtime.spawn(async move { list_folder(&inspection, &looked, None).await });
     let listing = looked.await.map_err(CommandError::refused)?.map_err(CommandError::refused)?;
     let folder = visible::line(&folder.display().to_string());
-    Ok(PrivateFolderAttempt { folder, there, seen: listing.seen.len(), said: listing.complaint })
+    Ok(PrivateFolderAttempt { folder, there, seen: listing.names.len(), said: listing.stderr })
 }
 
 /// Records that the user has finished or skipped the first steps, so that they do not open again.
 pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
-    aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await
+    run_blocking(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await
 }
 
 fn private_folder(home: &Path) -> Option<(PathBuf, usize)> {
@@ -94,7 +95,7 @@ fn question(home: &Path) -> Question {
             exe,
             chain: Vec::new(),
             cwd: None,
-            says_it_is: None,
+            claimed_name: None,
             label: None,
         },
         server: "practice".into(),
@@ -104,7 +105,7 @@ fn question(home: &Path) -> Question {
         tool: Some("write_file".into()),
         consequences: vec![Consequence {
             note: Some("nothing is written".into()),
-            ..Consequence::new(Verb::Write, vec![Piece::Path(file)])
+            ..Consequence::new(Verb::Write, vec![TextPart::Path(file)])
         }],
         with: Vec::new(),
         also: vec![nothing.clone()],
@@ -126,9 +127,9 @@ fn question(home: &Path) -> Question {
     }
 }
 
-struct Told(oneshot::Sender<PracticeAnswer>);
+struct PracticeSink(oneshot::Sender<PracticeAnswer>);
 
-impl AnswerSink for Told {
+impl AnswerSink for PracticeSink {
     fn answer(self: Box<Self>, answer: Answer) {
         // Ignores the error: the window was closed.
         let _ = self.0.send(match answer {
@@ -138,7 +139,7 @@ impl AnswerSink for Told {
         });
     }
 
-    fn working(&self) {}
+    fn report_activity(&self) {}
 }
 
 #[cfg(test)]

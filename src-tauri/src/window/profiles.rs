@@ -1,7 +1,7 @@
 //! Commands for profiles. A profile is a set of servers that a client reaches through one entry.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::profiles::{ServerProfile, profiles as all_profiles, remove_profile, set_profile};
@@ -21,7 +21,7 @@ pub(super) struct ProfileRow {
 
 pub(super) async fn profiles(state: &AppState) -> Result<Vec<ProfileRow>, CommandError> {
     let trusted = trusted(state)?;
-    let all = aside(move || {
+    let all = run_blocking(move || {
         let survey = Clients::new(trusted.home.clone(), &trusted.programs).map(|all| all.survey());
         all_profiles(&trusted.home, &survey.unwrap_or_default())
     });
@@ -41,10 +41,10 @@ pub(super) async fn change_profile(
     servers: BTreeSet<String>,
 ) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
-    aside(move || set_profile(&home, name.trim(), &servers)).await
+    run_blocking(move || set_profile(&home, name.trim(), &servers)).await
 }
 
 pub(super) async fn delete_profile(state: &AppState, name: String) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
-    aside(move || remove_profile(&home, &name)).await
+    run_blocking(move || remove_profile(&home, &name)).await
 }

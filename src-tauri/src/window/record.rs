@@ -6,12 +6,12 @@ mod meaning;
 pub(super) use calls::Call;
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use calls::details_of;
-use ironcurtain_admin::export::{ExportError, ExportForm, export};
+use ironcurtain_admin::export::{ExportError, LogExportFormat, export};
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_audit::{Filter, FoundCall, Status, call_of, decisions_by_period, search_calls};
+use ironcurtain_audit::{Filter, FoundCall, Status, decisions_by_period, entries_of_call, search_calls};
 use ironcurtain_protocol::{ActivityView, AuditCheckView, Reply, Request};
 use meaning::Meanings;
 use serde::{Deserialize, Serialize};
@@ -78,12 +78,12 @@ pub(super) async fn activity(
         return Ok(CallPage { calls: calls_of(entries), next: None });
     };
     let (log, filter) = (trusted.home.audit(), filter(&wanted, &state.home));
-    aside(move || page(&log, &filter, before, most.min(MAX_CALLS), &*trusted.daemon.policy())).await
+    run_blocking(move || page(&log, &filter, before, most.min(MAX_CALLS), &*trusted.daemon.policy())).await
 }
 
 pub(super) async fn call_details(state: &AppState, seq: u64) -> Result<Vec<(String, String)>, CommandError> {
     let log = trusted(state)?.home.audit();
-    aside(move || Ok::<_, io::Error>(details_of(&call_of(&log, seq)?))).await
+    run_blocking(move || Ok::<_, io::Error>(details_of(&entries_of_call(&log, seq)?))).await
 }
 
 pub(super) async fn export_activity(
@@ -93,19 +93,19 @@ pub(super) async fn export_activity(
 ) -> Result<Option<PathBuf>, CommandError> {
     let trusted = trusted(state)?;
     let (form, name) = match format {
-        FormWord::Jsonl => (ExportForm::JsonLines, "ironcurtain-record.jsonl"),
-        FormWord::Csv => (ExportForm::Table, "ironcurtain-record.csv"),
+        FormWord::Jsonl => (LogExportFormat::JsonLines, "ironcurtain-record.jsonl"),
+        FormWord::Csv => (LogExportFormat::Table, "ironcurtain-record.csv"),
     };
     let filter = filter(&wanted, &state.home);
-    let place = state.pickers.place_for("Write the record to", &state.home, name).await;
-    let Some(place) = place else { return Ok(None) };
-    aside(move || {
+    let target = state.pickers.pick_new_file("Write the record to", &state.home, name).await;
+    let Some(target) = target else { return Ok(None) };
+    run_blocking(move || {
         // Only the user may read the log. The picker has already asked for permission to replace an existing file.
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&place);
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&target);
         let file = file.map_err(ExportError::Write)?;
         export(&trusted.home, &filter, form, BufWriter::new(&file), |line| line)?;
         file.sync_all().map_err(ExportError::Write)?;
-        Ok::<_, ExportError>(Some(place))
+        Ok::<_, ExportError>(Some(target))
     })
     .await
 }
@@ -142,7 +142,7 @@ fn page(
     meanings: &impl Meanings,
 ) -> io::Result<CallPage> {
     let found = search_calls(log, filter, before, most)?;
-    let next = found.last().filter(|_| found.len() == most).map(|last| last.at);
+    let next = found.last().filter(|_| found.len() == most).map(|last| last.newest_seq);
     let call = |FoundCall { entries, .. }| Call::of(entries, meanings);
     Ok(CallPage { calls: found.into_iter().filter_map(call).collect(), next })
 }
@@ -196,7 +196,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut entries: Vec<Entry> = (1..=9).map(|seq| decision(seq, seq, true)).collect();
         // The call is on the page with its decision, so it is not repeated here.
-        let mut end = Entry::end_of(2, CallResult::Ok, 1);
+        let mut end = Entry::outcome_of(2, CallResult::Ok, 1);
         (end.seq, end.timestamp) = (10, 10);
         entries.push(end);
         write(dir.path(), &entries);

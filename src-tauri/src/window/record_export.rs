@@ -1,10 +1,10 @@
 //! Commands for exporting the audit log to a collector.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
-use ironcurtain_admin::record_export::{
-    ExportChoice, ExportStatus, ManagedExport, RecordExportError, disable_export as turn_off,
+use ironcurtain_admin::collector_export::{
+    CollectorExportError, ExportStatus, ExportTarget, ManagedExport, disable_export as turn_off,
     enable_export as turn_on, export_sample as sample, export_status, exported_paths,
 };
 use ironcurtain_config::ExportedPaths;
@@ -55,18 +55,18 @@ enum EnableFailed {
     #[error(transparent)]
     Name(#[from] SecretNameError),
     #[error(transparent)]
-    Export(#[from] RecordExportError),
+    Export(#[from] CollectorExportError),
 }
 
 pub(super) async fn record_export(state: &AppState) -> Result<ExportView, CommandError> {
     let home = trusted(state)?.home;
-    aside(move || view(&home)).await
+    run_blocking(move || view(&home)).await
 }
 
 /// Returns the newest entries as they would be sent, each as JSON.
 pub(super) async fn export_sample(state: &AppState, paths: PathsChoice) -> Result<Vec<String>, CommandError> {
     let home = trusted(state)?.home;
-    let events = aside(move || sample(&home, exported_paths(Some(form(paths)))?)).await?;
+    let events = run_blocking(move || sample(&home, exported_paths(Some(form(paths)))?)).await?;
     let text = |event: &serde_json::Value| serde_json::to_string_pretty(event).unwrap_or_default();
     Ok(events.iter().map(|event| visible::lines(&text(event))).collect())
 }
@@ -78,10 +78,10 @@ pub(super) async fn enable_export(
     token: String,
 ) -> Result<ExportView, CommandError> {
     let home = trusted(state)?.home;
-    aside(move || {
+    run_blocking(move || {
         let token = Some(token.trim()).filter(|token| !token.is_empty()).map(SecretName::try_from);
         let choice =
-            ExportChoice { url: url.trim().to_owned(), paths: paths.map(form), token: token.transpose()? };
+            ExportTarget { url: url.trim().to_owned(), paths: paths.map(form), token: token.transpose()? };
         turn_on(&home, &choice)?;
         Ok::<_, EnableFailed>(view(&home)?)
     })
@@ -90,14 +90,14 @@ pub(super) async fn enable_export(
 
 pub(super) async fn disable_export(state: &AppState) -> Result<ExportView, CommandError> {
     let home = trusted(state)?.home;
-    aside(move || {
+    run_blocking(move || {
         turn_off(&home)?;
         view(&home)
     })
     .await
 }
 
-fn view(home: &Home) -> Result<ExportView, RecordExportError> {
+fn view(home: &Home) -> Result<ExportView, CollectorExportError> {
     let ExportStatus { config, managed, state, .. } = export_status(home)?;
     let paths = exported_paths(config.as_ref().map(|config| config.paths))?.into();
     let url = config.map(|config| config.url.split(['?', '#']).next().unwrap_or_default().to_owned());

@@ -1,18 +1,18 @@
 //! Commands that show, explain, test and save the policy rules.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
-use ironcurtain_admin::rules::{RulesError, rules_file, rules_in_force, rules_of, write_rules};
+use ironcurtain_admin::rules::{RulesError, current_rules, parse_rules, rules_file, write_rules};
 use ironcurtain_admin::trial::{JudgedCall, PolicyTrial};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::decisions_by_rule;
 use ironcurtain_config::home::Home;
 use ironcurtain_policy::{Rule, strict};
 use ironcurtain_policy_tools::diff::diff_rules;
-use ironcurtain_policy_tools::explained::{about, decision_of, missed, reason_of};
+use ironcurtain_policy_tools::explained::{decision_of, describe_mismatch, describe_value, reason_of};
 use ironcurtain_policy_tools::lint::{LintFinding, lint};
-use ironcurtain_policy_tools::replay::{AlikeGroups, ReplayComparison};
+use ironcurtain_policy_tools::replay::{CallGroups, ReplayComparison};
 use ironcurtain_policy_tools::{Ruling, diff};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -123,7 +123,7 @@ struct ChangedCalls {
 
 pub(super) async fn rules(state: &AppState) -> Result<RulesView, CommandError> {
     let home = trusted(state)?.home;
-    aside(move || view(&home)).await
+    run_blocking(move || view(&home)).await
 }
 
 pub(super) async fn explain(state: &AppState, call: TriedCall) -> Result<Explained, CommandError> {
@@ -131,8 +131,8 @@ pub(super) async fn explain(state: &AppState, call: TriedCall) -> Result<Explain
     let arguments: Map<String, Value> = strict::read(&call.arguments).map_err(|misread| {
         CommandError::malformed(format!("the arguments must be a JSON object: {misread}"))
     })?;
-    aside(move || {
-        let trial = rules_in_force(&home)?;
+    run_blocking(move || {
+        let trial = current_rules(&home)?;
         let held = call.client.map(|client| trial.grants_of(&client, &call.server)).transpose()?;
         Ok::<_, RulesError>(explained(&trial.judge(&call.server, &call.tool, &arguments, held.as_ref())))
     })
@@ -141,16 +141,16 @@ pub(super) async fn explain(state: &AppState, call: TriedCall) -> Result<Explain
 
 pub(super) async fn try_rules(state: &AppState, text: String) -> Result<DryRun, CommandError> {
     let home = trusted(state)?.home;
-    aside(move || dry_run(&home, &text)).await
+    run_blocking(move || dry_run(&home, &text)).await
 }
 
 pub(super) async fn save_rules(state: &AppState, text: String, before: String) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
-    aside(move || write_rules(&home, &text, &before)).await
+    run_blocking(move || write_rules(&home, &text, &before)).await
 }
 
 fn view(home: &Home) -> Result<RulesView, RulesError> {
-    let trial = rules_in_force(home)?;
+    let trial = current_rules(home)?;
     let snapshot = &trial.snapshot;
     let findings = findings(&trial);
     let counted_since_ms = week_ago();
@@ -212,19 +212,20 @@ fn written(text: &str) -> Vec<String> {
 }
 
 fn explained(judged: &JudgedCall) -> Explained {
-    let Ruling { decision, rule, reason } = Ruling::of(&judged.outcome);
+    let Ruling { decision, rule, reason } = Ruling::from_judged(&judged.outcome);
     let path = |found: &ironcurtain_consent::found_paths::FoundPath| {
-        let links = found.links.iter().map(|link| format!("; the link {} leads to {}", link.at, link.target));
+        let links =
+            found.links.iter().map(|link| format!("; the link {} leads to {}", link.path, link.target));
         format!("`{}` is {}{}", found.argument, found.path, links.collect::<String>())
     };
     let steps = judged.outcome.iter().flat_map(|explanation| &explanation.steps).map(|step| ExplainedStep {
-        about: about(step),
+        about: describe_value(step),
         decision: decision_of(step).as_str(),
         by: reason_of(step),
         passed: step
-            .passed
+            .skipped_rules
             .iter()
-            .map(|(rule, miss)| PassedRule { rule: rule.to_string(), why: missed(*miss) })
+            .map(|(rule, miss)| PassedRule { rule: rule.to_string(), why: describe_mismatch(*miss) })
             .collect(),
     });
     Explained {
@@ -237,18 +238,18 @@ fn explained(judged: &JudgedCall) -> Explained {
 }
 
 fn dry_run(home: &Home, text: &str) -> Result<DryRun, RulesError> {
-    let new = match rules_of(home, text) {
+    let new = match parse_rules(home, text) {
         Ok(new) => new,
         Err(RulesError::Trial(problem)) => {
             return Ok(DryRun { problem: Some(problem.to_string()), ..DryRun::default() });
         }
         Err(problem) => return Err(problem),
     };
-    let old = rules_in_force(home)?;
+    let old = current_rules(home)?;
     let diff::Difference { added, removed, changed, .. } =
         diff_rules(&old.snapshot.policy, &new.snapshot.policy);
     let replay = new.replay(week_ago())?;
-    let sorted = ReplayComparison::new(&replay);
+    let comparison = ReplayComparison::new(&replay);
     let new_findings = findings(&new);
     let known = findings(&old);
     Ok(DryRun {
@@ -261,15 +262,15 @@ fn dry_run(home: &Home, text: &str) -> Result<DryRun, RulesError> {
         added,
         removed,
         changed,
-        looser: changed_calls(&sorted.looser),
-        stricter: changed_calls(&sorted.stricter),
-        same: sorted.same,
-        not_judged: sorted.left_out.values().map(Vec::len).sum(),
+        looser: changed_calls(&comparison.looser),
+        stricter: changed_calls(&comparison.stricter),
+        same: comparison.same,
+        not_judged: comparison.not_replayed.values().map(Vec::len).sum(),
         calls: replay.calls.len(),
     })
 }
 
-fn changed_calls(groups: &AlikeGroups<'_>) -> Vec<ChangedCalls> {
+fn changed_calls(groups: &CallGroups<'_>) -> Vec<ChangedCalls> {
     let changed = groups.iter().map(|(alike, calls)| {
         let (example, now) =
             calls.first().map(|(call, now)| (call.paths.join(" "), now.reason.clone())).unzip();

@@ -3,17 +3,17 @@
 //! - INVARIANT: no secret or passphrase is sent to the page. The page can send new ones, but receives only names.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
-use ironcurtain_admin::plain_secrets::{PlainSecret, SecretMove, keep};
-use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretPlace, SecretStore, in_time};
+use ironcurtain_admin::plain_secrets::{PlainSecret, SecretMigration, store_secrets};
+use ironcurtain_secrets::{Secret, SecretBackend, SecretError, SecretName, SecretStore, with_unlock_timeout};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
 /// Planned move of unprotected secrets that the user has not confirmed yet.
 #[derive(Default)]
-pub(super) struct SecretMoveDraft(Mutex<Option<SecretMove>>);
+pub(super) struct SecretMoveDraft(Mutex<Option<SecretMigration>>);
 
 /// Unprotected secret and its location in the settings.
 #[derive(Debug, Serialize)]
@@ -28,7 +28,7 @@ impl PlainSecretRow {
     pub(super) fn of(plain: &PlainSecret) -> Self {
         Self {
             server: visible::line(&plain.server),
-            place: visible::line(&plain.place),
+            place: visible::line(&plain.field_path),
             name: visible::line(plain.name.as_str()),
         }
     }
@@ -37,7 +37,7 @@ impl PlainSecretRow {
 /// Returns the unprotected secrets in `mcp-servers.json`.
 pub(super) async fn plan_secret_move(state: &AppState) -> Result<Vec<PlainSecretRow>, CommandError> {
     let home = trusted(state)?.home;
-    let plan = aside(move || SecretMove::plan(&home, None)).await?;
+    let plan = run_blocking(move || SecretMigration::plan(&home, None)).await?;
     let rows = plan.secrets.iter().map(PlainSecretRow::of).collect();
     *state.secret_move.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
     Ok(rows)
@@ -45,25 +45,30 @@ pub(super) async fn plan_secret_move(state: &AppState) -> Result<Vec<PlainSecret
 
 pub(super) async fn write_secret_move(state: &AppState) -> Result<String, CommandError> {
     let plan = state.secret_move.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let plan = plan.ok_or_else(|| CommandError::malformed("nothing to move: review the keys again"))?;
-    kept(state, &plan.secrets).await?;
-    aside(move || plan.write()).await?;
+    let plan = plan.ok_or_else(|| {
+        CommandError::malformed("the reviewed keys are no longer available; review them again")
+    })?;
+    store_plain_secrets(state, &plan.secrets).await?;
+    run_blocking(move || plan.write()).await?;
     Ok("Moved. The servers now refer to them by name.".to_owned())
 }
 
 /// Stores unprotected secrets in the keyring or the encrypted file.
-pub(super) async fn kept(state: &AppState, secrets: &[PlainSecret]) -> Result<(), CommandError> {
+pub(super) async fn store_plain_secrets(
+    state: &AppState,
+    secrets: &[PlainSecret],
+) -> Result<(), CommandError> {
     if secrets.is_empty() {
         return Ok(());
     }
     let secrets = secrets.to_vec();
-    asked(state, move |store| keep(store, &secrets)).await
+    with_store(state, move |store| store_secrets(store, &secrets)).await
 }
 
 /// Stored secrets, as the page shows them.
 #[derive(Debug, Serialize)]
 pub(super) struct SecretsView {
-    place: PlaceView,
+    place: SecretStoreState,
     /// Path of the encrypted file. The file may not exist yet.
     file: String,
     /// Names of the secrets. Empty while the file is locked.
@@ -72,7 +77,7 @@ pub(super) struct SecretsView {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum PlaceView {
+enum SecretStoreState {
     Keyring,
     Locked,
     Unlocked,
@@ -80,14 +85,14 @@ enum PlaceView {
 }
 
 pub(super) async fn secrets(state: &AppState) -> Result<SecretsView, CommandError> {
-    asked(state, |store| {
-        let place = match store.place()? {
-            SecretPlace::Keyring => PlaceView::Keyring,
-            SecretPlace::File { is_locked: true } => PlaceView::Locked,
-            SecretPlace::File { is_locked: false } => PlaceView::Unlocked,
-            SecretPlace::Nowhere(_) => PlaceView::Nowhere,
+    with_store(state, |store| {
+        let place = match store.backend()? {
+            SecretBackend::Keyring => SecretStoreState::Keyring,
+            SecretBackend::File { is_locked: true } => SecretStoreState::Locked,
+            SecretBackend::File { is_locked: false } => SecretStoreState::Unlocked,
+            SecretBackend::Unavailable(_) => SecretStoreState::Nowhere,
         };
-        let has_names = matches!(place, PlaceView::Keyring | PlaceView::Unlocked);
+        let has_names = matches!(place, SecretStoreState::Keyring | SecretStoreState::Unlocked);
         let names = if has_names { store.list()? } else { Vec::new() };
         let names = names.iter().map(|name| name.as_str().to_owned()).collect();
         Ok(SecretsView { place, file: store.path().display().to_string(), names })
@@ -97,29 +102,29 @@ pub(super) async fn secrets(state: &AppState) -> Result<SecretsView, CommandErro
 
 pub(super) async fn set_secret(state: &AppState, name: String, value: String) -> Result<(), CommandError> {
     let name = SecretName::try_from(name.as_str()).map_err(CommandError::malformed)?;
-    let secret = Secret::typed(Secret::new(value).reveal()).map_err(CommandError::malformed)?;
-    asked(state, move |store| store.set(&name, &secret)).await
+    let secret = Secret::parse(Secret::new(value).reveal()).map_err(CommandError::malformed)?;
+    with_store(state, move |store| store.set(&name, &secret)).await
 }
 
 pub(super) async fn remove_secret(state: &AppState, name: String) -> Result<(), CommandError> {
     let name = SecretName::try_from(name.as_str()).map_err(CommandError::malformed)?;
-    asked(state, move |store| store.remove(&name)).await
+    with_store(state, move |store| store.remove(&name)).await
 }
 
 pub(super) async fn unlock_secrets(state: &AppState, passphrase: String) -> Result<(), CommandError> {
     let passphrase = Secret::new(passphrase);
-    asked(state, move |store| store.unlock(passphrase)).await
+    with_store(state, move |store| store.unlock(passphrase)).await
 }
 
 pub(super) async fn make_secrets_file(state: &AppState, passphrase: String) -> Result<(), CommandError> {
-    let passphrase = Secret::typed(Secret::new(passphrase).reveal()).map_err(CommandError::malformed)?;
-    asked(state, move |store| store.make(passphrase)).await
+    let passphrase = Secret::parse(Secret::new(passphrase).reveal()).map_err(CommandError::malformed)?;
+    with_store(state, move |store| store.create_file(passphrase)).await
 }
 
-async fn asked<T: Send + 'static>(
+async fn with_store<T: Send + 'static>(
     state: &AppState,
     what: impl FnOnce(&SecretStore) -> Result<T, SecretError> + Send + 'static,
 ) -> Result<T, CommandError> {
     let store = trusted(state)?.daemon.secrets();
-    in_time(move || what(&store)).await.map_err(CommandError::refused)
+    with_unlock_timeout(move || what(&store)).await.map_err(CommandError::refused)
 }

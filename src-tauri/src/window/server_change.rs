@@ -4,15 +4,15 @@
 //! - INVARIANT: only folders returned by a system picker to this process can be allowed. The page cannot name paths.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::file_picker::Picked;
 use super::grants::trusted;
 use super::login::end_login;
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::clients::Clients;
+use ironcurtain_admin::entry_permissions::{EntryPermission, EntryPermissionChange};
 use ironcurtain_admin::limits::{Limit, LimitsChange};
-use ironcurtain_admin::openings::{Opening, OpeningChange};
-use ironcurtain_admin::removal::{Removal, forget, put_back};
+use ironcurtain_admin::removal::{self, Removal};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_secrets::Logins;
 use ironcurtain_visible as visible;
@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 pub(super) struct ServerChangeDrafts {
     removal: Mutex<Option<Removal>>,
-    opening: Mutex<Option<OpeningChange>>,
+    opening: Mutex<Option<EntryPermissionChange>>,
     limits: Mutex<Option<LimitsChange>>,
 }
 
@@ -70,12 +70,12 @@ struct PlannedLimit {
 
 pub(super) async fn plan_removal(state: &AppState, name: String) -> Result<PlannedRemoval, CommandError> {
     let trusted = trusted(state)?;
-    let removal = aside(move || {
+    let removal = run_blocking(move || {
         let survey = Clients::new(trusted.home.clone(), &trusted.programs).map(|all| all.survey());
         Removal::plan(&trusted.home, &survey.unwrap_or_default(), &name)
     })
     .await?;
-    let named = |one: &ironcurtain_admin::removal::NamingEntry| {
+    let named = |one: &ironcurtain_admin::removal::DependentEntry| {
         visible::line(&format!("{} (its entry {})", one.client, one.entry))
     };
     let planned = PlannedRemoval {
@@ -91,26 +91,27 @@ pub(super) async fn plan_removal(state: &AppState, name: String) -> Result<Plann
 
 pub(super) async fn remove_server(state: &AppState) -> Result<String, CommandError> {
     let removal = state.server_changes.removal.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let removal =
-        removal.ok_or_else(|| CommandError::malformed("nothing to remove: review the removal again"))?;
+    let removal = removal.ok_or_else(|| {
+        CommandError::malformed("the reviewed removal is no longer available; review it again")
+    })?;
     let server = removal.name.clone();
     let logins = Logins::of(&trusted(state)?.daemon.secrets());
     // The login ends even if its tokens cannot be deleted.
-    let keeps_tokens = logins.mark(&server).is_some() && end_login(state, &server).await.is_err();
-    aside(move || removal.write()).await?;
+    let keeps_tokens = logins.record(&server).is_some() && end_login(state, &server).await.is_err();
+    run_blocking(move || removal.write()).await?;
     let ended = end_sessions_of(state, &server).await?;
     let tokens = if keeps_tokens { " The tokens of its login could not be deleted." } else { "" };
-    Ok(format!("{} was removed.{}{tokens}", visible::line(&server), words(ended)))
+    Ok(format!("{} was removed.{}{tokens}", visible::line(&server), closed_sessions_sentence(ended)))
 }
 
 pub(super) async fn restore_server(state: &AppState, name: String) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
-    aside(move || put_back(&home, &name)).await
+    run_blocking(move || removal::restore_server(&home, &name)).await
 }
 
 pub(super) async fn forget_server(state: &AppState, name: String) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
-    aside(move || forget(&home, &name)).await
+    run_blocking(move || removal::discard_server(&home, &name)).await
 }
 
 pub(super) async fn plan_opening(
@@ -120,29 +121,32 @@ pub(super) async fn plan_opening(
 ) -> Result<Option<PlannedOpening>, CommandError> {
     let home = trusted(state)?.home;
     let picked = |verb: &str| format!("Pick a folder that {} may always {verb}", visible::line(&server));
-    let (title, opening): (_, fn(String) -> Opening) = match wanted {
+    let (title, opening): (_, fn(String) -> EntryPermission) = match wanted {
         WantedOpening::Host { host } => {
-            return shown(state, move || OpeningChange::open(&home, &server, Opening::Host(host))).await;
+            return store_plan(state, move || {
+                EntryPermissionChange::allow(&home, &server, EntryPermission::Host(host))
+            })
+            .await;
         }
-        WantedOpening::Read => (picked("read"), Opening::Read),
-        WantedOpening::Write => (picked("change"), Opening::Write),
+        WantedOpening::Read => (picked("read"), EntryPermission::Read),
+        WantedOpening::Write => (picked("change"), EntryPermission::Write),
     };
     let folder = state.pickers.pick(&title, Picked::Folder, &state.home).await;
     let Some(folder) = folder else { return Ok(None) };
     let folder = folder.into_os_string().into_string();
     let folder = folder.map_err(|_| CommandError::refused("the name of that folder is not UTF-8"))?;
-    shown(state, move || OpeningChange::open(&home, &server, opening(folder))).await
+    store_plan(state, move || EntryPermissionChange::allow(&home, &server, opening(folder))).await
 }
 
 /// Stores the planned access and returns its description.
-async fn shown(
+async fn store_plan(
     state: &AppState,
-    plan: impl FnOnce() -> Result<OpeningChange, ServerChangeError> + Send + 'static,
+    plan: impl FnOnce() -> Result<EntryPermissionChange, ServerChangeError> + Send + 'static,
 ) -> Result<Option<PlannedOpening>, CommandError> {
-    let change = aside(plan).await?;
+    let change = run_blocking(plan).await?;
     let planned = PlannedOpening {
-        what: visible::line(change.opening.what()),
-        words: change.opening.words(&visible::line(&change.server)),
+        what: visible::line(change.permission.target()),
+        words: change.permission.describe(&visible::line(&change.server)),
     };
     *state.server_changes.opening.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
     Ok(Some(planned))
@@ -150,23 +154,24 @@ async fn shown(
 
 pub(super) async fn write_opening(state: &AppState) -> Result<String, CommandError> {
     let change = state.server_changes.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let change =
-        change.ok_or_else(|| CommandError::malformed("nothing to open: review the opening again"))?;
-    let what = visible::line(change.opening.what());
-    aside(move || change.write()).await?;
+    let change = change.ok_or_else(|| {
+        CommandError::malformed("the reviewed access is no longer available; review it again")
+    })?;
+    let what = visible::line(change.permission.target());
+    run_blocking(move || change.write()).await?;
     Ok(format!("{what} is open to new sessions."))
 }
 
 pub(super) async fn close_opening(
     state: &AppState,
     server: String,
-    opening: Opening,
+    opening: EntryPermission,
 ) -> Result<String, CommandError> {
     let home = trusted(state)?.home;
-    let (name, what) = (server.clone(), visible::line(opening.what()));
-    aside(move || OpeningChange::close(&home, &name, opening)?.write()).await?;
+    let (name, what) = (server.clone(), visible::line(opening.target()));
+    run_blocking(move || EntryPermissionChange::remove(&home, &name, opening)?.write()).await?;
     let ended = end_sessions_of(state, &server).await?;
-    Ok(format!("{what} is closed.{}", words(ended)))
+    Ok(format!("{what} is closed.{}", closed_sessions_sentence(ended)))
 }
 
 pub(super) async fn plan_limits(
@@ -175,12 +180,12 @@ pub(super) async fn plan_limits(
     wanted: BTreeMap<Limit, Option<u64>>,
 ) -> Result<PlannedLimits, CommandError> {
     let home = trusted(state)?.home;
-    let change = aside(move || LimitsChange::plan(&home, &server, &wanted)).await?;
+    let change = run_blocking(move || LimitsChange::plan(&home, &server, &wanted)).await?;
     let planned = PlannedLimits {
         differences: change
             .differences
             .iter()
-            .map(|one| PlannedLimit { looser: one.is_looser, words: one.words.clone() })
+            .map(|one| PlannedLimit { looser: one.is_looser, words: one.description.clone() })
             .collect(),
         diff: visible::lines(&change.diff),
     };
@@ -190,9 +195,10 @@ pub(super) async fn plan_limits(
 
 pub(super) async fn write_limits(state: &AppState) -> Result<String, CommandError> {
     let change = state.server_changes.limits.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let change =
-        change.ok_or_else(|| CommandError::malformed("nothing to change: review the limits again"))?;
-    aside(move || change.write()).await?;
+    let change = change.ok_or_else(|| {
+        CommandError::malformed("the reviewed limits are no longer available; review them again")
+    })?;
+    run_blocking(move || change.write()).await?;
     Ok("Changes apply to new sessions.".to_owned())
 }
 
@@ -209,7 +215,7 @@ async fn end_sessions_of(state: &AppState, server: &str) -> Result<usize, Comman
     Ok(ended)
 }
 
-fn words(ended: usize) -> String {
+fn closed_sessions_sentence(ended: usize) -> String {
     match ended {
         0 => String::new(),
         1 => " Its session was closed.".to_owned(),

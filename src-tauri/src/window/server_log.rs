@@ -1,7 +1,7 @@
 //! Returns the last lines of an active session's server log.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use ironcurtain_protocol::{Reply, Request};
 use std::fs::File;
@@ -21,7 +21,7 @@ pub(super) async fn server_log(state: &AppState, session: String) -> Result<Vec<
     let live = sessions.into_iter().find(|live| live.id == session);
     let live = live.ok_or_else(|| CommandError::malformed("this session is closed"))?;
     let log = trusted(state)?.home.sessions().join(&live.id).join("session.log");
-    aside(move || last_lines(&log)).await
+    run_blocking(move || last_lines(&log)).await
 }
 
 fn last_lines(log: &Path) -> io::Result<Vec<String>> {

@@ -3,13 +3,13 @@
 //! - A proposal is stored here until the user confirms it, and is written exactly as shown.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use super::servers_view::{FoundUpdate, ProposedTools, ServersView};
 use crate::backend::Trusted;
 use ironcurtain_admin::annotate::{AnnotateError, AnnotationsFile, Draft};
 use ironcurtain_admin::catalog::{AddRequest, Catalog, CatalogError, Source, add};
-use ironcurtain_admin::identity::{IdentityChangeError, kept};
+use ironcurtain_admin::identity::{IdentityChangeError, stored_state};
 use ironcurtain_admin::inspect::{Inspection, inspect};
 use ironcurtain_admin::install::{Installer, Update, UpdateCheck, check_for_update as look, install};
 use ironcurtain_protocol::{Reply, Request};
@@ -57,32 +57,32 @@ pub(super) async fn servers(state: &AppState) -> Result<ServersView, CommandErro
     let home = trusted(state)?.home;
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
-    aside(move || ServersView::read(&home, &sessions)).await
+    run_blocking(move || ServersView::read(&home, &sessions)).await
 }
 
 pub(super) async fn add_server(state: &AppState, server: WantedServer) -> Result<Vec<String>, CommandError> {
     let home = trusted(state)?.home;
-    aside(move || {
+    run_blocking(move || {
         let catalog = Catalog::shipped()?;
         let known = catalog.find(&server.id).ok_or_else(|| AddFailed::Unknown(visible::line(&server.id)))?;
         let request =
             AddRequest { known, name: &server.name, from: None, settings: &server.settings, replace: false };
-        let kept = kept(&home, &server.name)?;
+        let kept = stored_state(&home, &server.name)?;
         let added = add(&home, request)?;
-        let mut told = vec![format!("Added to {}.", added.servers.display())];
+        let mut lines = vec![format!("Added to {}.", added.servers.display())];
         if !kept.is_empty() {
-            told.push(format!(
+            lines.push(format!(
                 "This name already has {kept}. Only the same program gets it; any other is blocked until you decide."
             ));
         }
         if added.annotations.is_none() {
-            told.push("Its tools have not been reviewed yet, so agents cannot use them.".to_owned());
+            lines.push("Its tools have not been reviewed yet, so agents cannot use them.".to_owned());
         }
         if matches!(known.source, Source::Npm { .. } | Source::Pypi { .. }) {
-            told.push("Install its package before it can start.".to_owned());
+            lines.push("Install its package before it can start.".to_owned());
         }
-        told.extend(known.needs.as_ref().map(|needs| format!("It needs {needs}.")));
-        Ok::<_, AddFailed>(told)
+        lines.extend(known.needs.as_ref().map(|needs| format!("It needs {needs}.")));
+        Ok::<_, AddFailed>(lines)
     })
     .await
 }
@@ -90,8 +90,8 @@ pub(super) async fn add_server(state: &AppState, server: WantedServer) -> Result
 pub(super) async fn install_server(state: &AppState, name: String) -> Result<String, CommandError> {
     let installer = installer(trusted(state)?);
     let installed = install(&installer, &name).await.map_err(CommandError::refused)?;
-    let package = installed.record.spelled();
-    Ok(if installed.already {
+    let package = installed.record.package_spec();
+    Ok(if installed.was_installed {
         format!("{package} is already installed and unchanged.")
     } else {
         format!("{package} is installed. It has not been started.")
@@ -102,7 +102,7 @@ pub(super) async fn check_for_update(state: &AppState, name: String) -> Result<F
     let installer = installer(trusted(state)?);
     let mut updates = HashMap::new();
     let found = match look(&installer, &name, None).await.map_err(CommandError::refused)? {
-        UpdateCheck::Newest(version) => FoundUpdate::newest(version),
+        UpdateCheck::UpToDate(version) => FoundUpdate::newest(version),
         UpdateCheck::Found(update) => {
             let found = FoundUpdate::of(&update);
             updates.insert(name, update);
@@ -117,18 +117,18 @@ pub(super) async fn check_for_update(state: &AppState, name: String) -> Result<F
 pub(super) async fn apply_update(state: &AppState, name: String) -> Result<String, CommandError> {
     let update = state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
     let update = update.ok_or_else(|| CommandError::malformed("no update found: check again"))?;
-    let told = format!("New sessions use version {}; running sessions keep {}.", update.to, update.from);
-    aside(move || update.switch()).await?;
-    Ok(told)
+    let lines = format!("New sessions use version {}; running sessions keep {}.", update.to, update.from);
+    run_blocking(move || update.switch()).await?;
+    Ok(lines)
 }
 
 pub(super) async fn review_tools(state: &AppState, name: String) -> Result<ProposedTools, CommandError> {
     let Trusted { home, programs, allow_root, daemon, .. } = trusted(state)?;
     let secrets = daemon.secrets();
-    let inspection = Inspection { home: home.clone(), programs, allow_root, patience: LISTING, secrets };
+    let inspection = Inspection { home: home.clone(), programs, allow_root, timeout: LISTING, secrets };
     let look = inspect(&inspection, &name).await.map_err(CommandError::refused)?;
     let draft = Draft::new(&name, look.listed.map_err(CommandError::refused)?);
-    let (draft, proposed) = aside(move || {
+    let (draft, proposed) = run_blocking(move || {
         let changes = AnnotationsFile::open(&home)?.compare(&draft)?;
         let proposed = ProposedTools::of(&draft, &changes);
         Ok::<_, AnnotateError>((draft, proposed))
@@ -141,8 +141,10 @@ pub(super) async fn review_tools(state: &AppState, name: String) -> Result<Propo
 pub(super) async fn save_tools(state: &AppState, name: String) -> Result<String, CommandError> {
     let home = trusted(state)?.home;
     let draft = state.drafts.tools.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
-    let draft = draft.ok_or_else(|| CommandError::malformed("nothing to save: review its tools again"))?;
-    aside(move || {
+    let draft = draft.ok_or_else(|| {
+        CommandError::malformed("the reviewed tools are no longer available; review them again")
+    })?;
+    run_blocking(move || {
         let file = AnnotationsFile::open(&home)?;
         file.write(&draft)?;
         Ok::<_, AnnotateError>(format!("Written to {}.", file.path().display()))
@@ -152,5 +154,5 @@ pub(super) async fn save_tools(state: &AppState, name: String) -> Result<String,
 
 fn installer(trusted: Trusted) -> Installer {
     let Trusted { home, programs, allow_root, daemon, .. } = trusted;
-    Installer { home, programs, allow_root, patience: INSTALLING, secrets: daemon.secrets(), waiting: None }
+    Installer { home, programs, allow_root, timeout: INSTALLING, secrets: daemon.secrets(), on_wait: None }
 }

@@ -5,10 +5,10 @@ use super::identity::SuspendedRow;
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, Draft};
 use ironcurtain_admin::catalog::{Catalog, CatalogError, KnownServer, Source};
+use ironcurtain_admin::entry_permissions::{EntryPermission, entry_permissions};
 use ironcurtain_admin::identity::{IdentityChangeError, suspended};
 use ironcurtain_admin::install::{ToolChange, Update};
 use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
-use ironcurtain_admin::openings::{Opening, openings};
 use ironcurtain_admin::removal::{RemovedServer, removed_servers};
 use ironcurtain_admin::tool_pins::ToolPinError;
 use ironcurtain_config::ConfigError;
@@ -24,7 +24,7 @@ use ironcurtain_packages::{PackageState, Packages, RunnerCommand};
 use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::Proposal;
 use ironcurtain_protocol::SessionView;
-use ironcurtain_secrets::{LoginMark, Logins, SecretStore};
+use ironcurtain_secrets::{LoginRecord, Logins, SecretStore};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ struct RemovedRow {
 /// Host or folder that a server can always access.
 #[derive(Debug, Serialize)]
 struct OpeningRow {
-    opening: Opening,
+    opening: EntryPermission,
     words: String,
 }
 
@@ -198,7 +198,7 @@ impl ServersView {
     pub(super) fn read(home: &Home, sessions: &[SessionView]) -> Result<Self, ServersError> {
         let servers = Servers::load(home)?;
         let snapshot = PolicySnapshot::load(home, &servers)?;
-        let packages = Packages::of(home);
+        let packages = Packages::in_home(home);
         let logins = Logins::of(&SecretStore::of(&home.state));
         let required = logins.required().unwrap_or_default();
         let mut suspended = suspended(home)?;
@@ -207,7 +207,7 @@ impl ServersView {
             let at = suspended.iter().position(|one| one.name == server.name);
             let suspended = at.map(|at| SuspendedRow::new(home, &suspended.swap_remove(at)));
             let live = sessions.iter().filter(|session| session.server == server.name).map(live);
-            let login = logins.mark(&server.name).map(logged_in);
+            let login = logins.record(&server.name).map(logged_in);
             let row = row(server, &snapshot.annotations, packages.state(server), live.collect());
             let url = server.remote.as_ref().map(|remote| remote.url().as_str());
             let login_required =
@@ -259,9 +259,9 @@ fn row(
         changed_tools: Vec::new(),
         version,
         problem,
-        can_install: matches!(RunnerCommand::of(server), Ok(Some(_))),
+        can_install: matches!(RunnerCommand::parse(server), Ok(Some(_))),
         live,
-        openings: openings(server).into_iter().map(|opening| opened(server, opening)).collect(),
+        openings: entry_permissions(server).into_iter().map(|opening| opened(server, opening)).collect(),
         limits: limits(server).into_iter().map(limited).collect(),
         secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
         can_log_in: server.remote.as_ref().is_some_and(RemoteServer::uses_login),
@@ -270,9 +270,9 @@ fn row(
     }
 }
 
-fn logged_in(mark: LoginMark) -> LoginRow {
+fn logged_in(mark: LoginRecord) -> LoginRow {
     let scopes = mark.scopes.iter().map(|scope| visible::line(scope)).collect();
-    LoginRow { issuer: visible::line(&mark.issuer), scopes, has_ended: mark.has_ended(SystemTime::now()) }
+    LoginRow { issuer: visible::line(&mark.issuer), scopes, has_ended: mark.has_expired(SystemTime::now()) }
 }
 
 fn network(server: &Server) -> Option<NetworkRow> {
@@ -281,8 +281,8 @@ fn network(server: &Server) -> Option<NetworkRow> {
     Some(NetworkRow { hosts, asks: network.ask_unknown })
 }
 
-fn opened(server: &Server, opening: Opening) -> OpeningRow {
-    OpeningRow { words: opening.words(&visible::line(&server.name)), opening }
+fn opened(server: &Server, opening: EntryPermission) -> OpeningRow {
+    OpeningRow { words: opening.describe(&visible::line(&server.name)), opening }
 }
 
 fn limited(one: ServerLimit) -> LimitRow {
@@ -322,15 +322,15 @@ pub(super) fn reaches(server: &Server) -> Vec<String> {
             "Files: reads this computer's files except keys and protected folders; writes only what you granted"
         }
     };
-    let mut told = vec![files.to_owned()];
+    let mut sentences = vec![files.to_owned()];
     let listed = |what: &str, paths: &[String]| {
         (!paths.is_empty()).then(|| visible::line(&format!("{what}: {}", paths.join(", "))))
     };
     let filesystem = &settings.filesystem;
-    told.extend(listed("Always writes to", &filesystem.allow_write));
-    told.extend(listed("Always reads", &filesystem.allow_read));
-    told.extend(listed("Works with, after you allow it for an agent", &server.works_with));
-    told.push(match &settings.network {
+    sentences.extend(listed("Always writes to", &filesystem.allow_write));
+    sentences.extend(listed("Always reads", &filesystem.allow_read));
+    sentences.extend(listed("Works with, after you allow it for an agent", &server.works_with));
+    sentences.push(match &settings.network {
         None => "Network: none".to_owned(),
         Some(network) if network.is_closed() => "Network: none".to_owned(),
         Some(network) => {
@@ -343,7 +343,7 @@ pub(super) fn reaches(server: &Server) -> Vec<String> {
             })
         }
     });
-    told
+    sentences
 }
 
 fn catalog_row(known: &KnownServer) -> CatalogRow {
@@ -383,11 +383,11 @@ impl FoundUpdate {
 fn change_in_words(change: &ToolChange) -> String {
     let short = |text: &str| visible::line(&visible::head(text, DESCRIPTION));
     match change {
-        ToolChange::New { name, description } => {
+        ToolChange::Added { name, description } => {
             format!("{}: new, refused until you review it: {}", short(name), short(description))
         }
-        ToolChange::Gone { name } => format!("{}: removed", short(name)),
-        ToolChange::Other { name, description, arguments, hints } => {
+        ToolChange::Removed { name } => format!("{}: removed", short(name)),
+        ToolChange::Changed { name, description, arguments, hints } => {
             let mut parts = Vec::new();
             if let Some((before, after)) = description {
                 parts.push(format!(
@@ -407,7 +407,7 @@ impl ProposedTools {
     pub(super) fn of(draft: &Draft, changes: &AnnotationChanges) -> Self {
         let tools = draft.tools.iter().zip(&changes.tools).map(|(tool, (_, change))| {
             let (left_out, arguments) = match &tool.proposal {
-                Proposal::LeftOut { reason } => (Some(visible::line(reason)), [].as_slice()),
+                Proposal::Unsupported { reason } => (Some(visible::line(reason)), [].as_slice()),
                 Proposal::Annotated { arguments, .. } => (None, arguments.as_slice()),
             };
             let meanings = arguments.iter().map(|argument| ProposedMeaning {
@@ -430,23 +430,23 @@ impl ProposedTools {
                 arguments: meanings.collect(),
             }
         });
-        Self { tools: tools.collect(), gone: changes.gone.clone(), changes: !changes.is_empty() }
+        Self { tools: tools.collect(), gone: changes.unlisted_removed.clone(), changes: !changes.is_empty() }
     }
 }
 
 /// Describes the differences between a tool's stored and proposed annotations.
 fn differences(change: &AnnotationChange) -> Vec<String> {
-    let AnnotationChange::Other { schema_changed, arguments } = change else { return Vec::new() };
+    let AnnotationChange::Changed { schema_changed, arguments } = change else { return Vec::new() };
     let schema = schema_changed.then(|| "the server changed the description of its arguments".to_owned());
     schema.into_iter().chain(arguments.iter().map(|words| visible::line(words))).collect()
 }
 
 fn change_word(change: &AnnotationChange) -> &'static str {
     match change {
-        AnnotationChange::New => "new",
-        AnnotationChange::Same => "unchanged",
-        AnnotationChange::Other { .. } => "changed",
-        AnnotationChange::LeftOut => "will be refused",
-        AnnotationChange::StillLeftOut => "stays refused",
+        AnnotationChange::Added => "new",
+        AnnotationChange::Unchanged => "unchanged",
+        AnnotationChange::Changed { .. } => "changed",
+        AnnotationChange::Removed => "will be refused",
+        AnnotationChange::StillUnannotated => "stays refused",
     }
 }

@@ -33,13 +33,13 @@ struct Parts {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     home: PathBuf,
-    now: Mutex<Now>,
+    now: Mutex<WindowState>,
 }
 
 #[derive(Default)]
-struct Now {
+struct WindowState {
     /// Process for the first window, started before the trusted process was ready.
-    ahead: Option<WindowProcess>,
+    prestarted: Option<WindowProcess>,
     open: Option<Open>,
 }
 
@@ -47,7 +47,7 @@ struct Now {
 struct Open {
     lines: Sender<Line>,
     /// `true` if a change notification is already queued.
-    told: Arc<AtomicBool>,
+    is_change_queued: Arc<AtomicBool>,
     /// `true` if the window was requested and has not confirmed yet that it is on the screen.
     wanted: bool,
     /// `true` once the window has been on the screen.
@@ -63,9 +63,14 @@ impl Window {
         backend: Arc<dyn Backend>,
         desktop: DialogConsent,
         home: PathBuf,
-        ahead: Option<WindowProcess>,
+        prestarted: Option<WindowProcess>,
     ) -> Self {
-        Self(Arc::new(Parts { backend, desktop, home, now: Mutex::new(Now { ahead, open: None }) }))
+        Self(Arc::new(Parts {
+            backend,
+            desktop,
+            home,
+            now: Mutex::new(WindowState { prestarted, open: None }),
+        }))
     }
 
     /// Opens the window or brings it to the front.
@@ -76,18 +81,18 @@ impl Window {
     /// Notifies the page of a change, if the window is open.
     pub(crate) fn notify_changed(&self) {
         if let Some(open) = &self.now().open
-            && !open.told.swap(true, Ordering::Relaxed)
+            && !open.is_change_queued.swap(true, Ordering::Relaxed)
         {
-            open.tell(ToWindow::Changed);
+            open.send(ToWindow::Changed);
         }
     }
 
-    fn open_in(&self, now: &mut Now) {
+    fn open_in(&self, now: &mut WindowState) {
         if let Some(open) = &mut now.open {
             open.wanted = true;
-            return open.tell(ToWindow::Show);
+            return open.send(ToWindow::Show);
         }
-        let process = now.ahead.take().map_or_else(WindowProcess::start, Ok);
+        let process = now.prestarted.take().map_or_else(WindowProcess::start, Ok);
         match process.and_then(|process| self.serve(process)) {
             Ok(open) => now.open = Some(open),
             Err(error) => tracing::error!(%error, "failed to open the window"),
@@ -99,10 +104,17 @@ impl Window {
         let WindowProcess { process, channel: from } = window;
         let to = from.try_clone()?;
         let (lines, queue) = channel();
-        let told = Arc::<AtomicBool>::default();
-        let open = Open { lines: lines.clone(), told: told.clone(), wanted: true, shown: false };
-        open.tell(ToWindow::Show);
-        thread::Builder::new().name("to-window".into()).spawn(move || write(&queue, to, &told))?;
+        let is_change_queued = Arc::<AtomicBool>::default();
+        let open = Open {
+            lines: lines.clone(),
+            is_change_queued: is_change_queued.clone(),
+            wanted: true,
+            shown: false,
+        };
+        open.send(ToWindow::Show);
+        thread::Builder::new()
+            .name("to-window".into())
+            .spawn(move || write(&queue, to, &is_change_queued))?;
         let this = self.clone();
         thread::Builder::new().name("from-window".into()).spawn(move || {
             let why = this.read(from, &lines);
@@ -126,7 +138,7 @@ impl Window {
                     tauri::async_runtime::spawn(call);
                 }
                 Ok(FromWindow::Shown { number }) => {
-                    state.pickers.stand_before(number);
+                    state.pickers.set_parent(number);
                     if let Some(open) = &mut self.now().open {
                         (open.wanted, open.shown) = (false, true);
                     }
@@ -149,13 +161,13 @@ impl Window {
         }
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
+    fn now(&self) -> MutexGuard<'_, WindowState> {
         self.0.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Open {
-    fn tell(&self, line: ToWindow) {
+    fn send(&self, line: ToWindow) {
         // Ignores the error: the window's process may have exited.
         let _ = self.lines.send(Line(line, None));
     }
@@ -175,10 +187,10 @@ async fn run(
     let _ = lines.send(Line(ToWindow::Answer { id, outcome }, room));
 }
 
-fn write(queue: &Receiver<Line>, mut to: UnixStream, told: &AtomicBool) {
+fn write(queue: &Receiver<Line>, mut to: UnixStream, is_change_queued: &AtomicBool) {
     for Line(line, _room) in queue {
         if let ToWindow::Changed = line {
-            told.store(false, Ordering::Relaxed);
+            is_change_queued.store(false, Ordering::Relaxed);
         }
         let written = match (write_frame(&mut to, &line), line) {
             (Err(long @ FrameError::TooLong), ToWindow::Answer { id, .. }) => {

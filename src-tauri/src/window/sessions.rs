@@ -3,7 +3,7 @@
 use super::AppState;
 use super::command_error::CommandError;
 use super::grants::trusted;
-use ironcurtain_protocol::{LeftChoice, Reply, Request};
+use ironcurtain_protocol::{AutostartFileChoice, Reply, Request};
 
 pub(super) async fn end_session(state: &AppState, session: String) -> Result<(), CommandError> {
     let reply = state.backend.request(Request::EndSession { session }).await;
@@ -21,9 +21,9 @@ pub(super) async fn decide_file(
     state: &AppState,
     session: String,
     path: String,
-    choice: LeftChoice,
+    choice: AutostartFileChoice,
 ) -> Result<(), CommandError> {
-    let reply = state.backend.request(Request::DecideLeft { session, path, choice }).await;
+    let reply = state.backend.request(Request::DecideAutostartFile { session, path, choice }).await;
     if let Reply::Session(_) = reply { Ok(()) } else { Err(CommandError::of(reply)) }
 }
 

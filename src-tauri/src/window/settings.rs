@@ -1,7 +1,7 @@
 //! Commands that show and change the settings: `config.json`, start at login, and the appearance of the window.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use super::managed::ManagedView;
 use super::preferences::{Appearance, Preferences};
@@ -61,7 +61,7 @@ enum SettingsFailed {
 
 pub(super) async fn settings(state: &AppState) -> Result<SettingsView, CommandError> {
     let home = trusted(state)?.home;
-    aside(move || view(&home)).await
+    run_blocking(move || view(&home)).await
 }
 
 pub(super) async fn change_settings(
@@ -70,7 +70,7 @@ pub(super) async fn change_settings(
 ) -> Result<SettingsView, CommandError> {
     let home = trusted(state)?.home;
     let desktop = state.desktop.clone();
-    aside(move || {
+    run_blocking(move || {
         let in_file = [
             ("questionDeadlineSeconds", changes.deadline_seconds),
             ("questionsPerMinute", changes.questions_per_minute),

@@ -1,7 +1,7 @@
 //! State shown on all pages of the window: sessions, grants and pending questions.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::preferences::{Appearance, Preferences};
 use super::record::{Call, Day, calls_of, last_day, newest_calls};
 use crate::consent::PendingQuestion;
@@ -116,7 +116,7 @@ async fn recent(state: &AppState) -> Result<(Vec<Call>, Option<Day>), CommandErr
     if let Some(trusted) = state.backend.trusted() {
         let log = trusted.home.audit();
         let policy = trusted.daemon.policy();
-        return aside(move || {
+        return run_blocking(move || {
             Ok::<_, io::Error>((newest_calls(&log, RECENT, &*policy)?, Some(last_day(&log)?)))
         })
         .await;
@@ -127,8 +127,8 @@ async fn recent(state: &AppState) -> Result<(Vec<Call>, Option<Day>), CommandErr
 }
 
 async fn records(state: &AppState, live: &[SessionView]) -> Result<Vec<SessionRecordView>, CommandError> {
-    let reply = state.backend.request(Request::LeftBehind).await;
-    let Reply::LeftBehind(mut records) = reply else { return Err(CommandError::of(reply)) };
+    let reply = state.backend.request(Request::AutostartFiles).await;
+    let Reply::AutostartFiles(mut records) = reply else { return Err(CommandError::of(reply)) };
     for SessionView { id, .. } in live {
         // A session that has just started or closed may have no record.
         if let Reply::Session(record) = state.backend.request(Request::Session { session: id.clone() }).await

@@ -5,10 +5,10 @@
 //!   refused.
 
 use super::AppState;
-use super::command_error::{CommandError, aside};
+use super::command_error::{CommandError, run_blocking};
 use super::file_picker::Picked;
 use super::grants::trusted;
-use ironcurtain_admin::rules::{RulesError, rules_in_force, write_rules};
+use ironcurtain_admin::rules::{RulesError, current_rules, write_rules};
 use ironcurtain_config::home::Home;
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ enum StartingFolderError {
     Path(PathBuf, io::Error),
     #[error("`{0}` contains your whole home folder; pick a folder in it")]
     TooMuch(PathBuf),
-    #[error("your rules have no list `rules`; open them under Rules")]
+    #[error("your rules are missing the `rules` list; fix them on the Rules page")]
     Shape,
     #[error(transparent)]
     Rules(#[from] RulesError),
@@ -36,18 +36,18 @@ pub(super) async fn starting_folder(state: &AppState, write: bool) -> Result<Opt
     let title = "Pick a folder that agents may work in";
     let folder = state.pickers.pick(title, Picked::Folder, &state.home).await;
     let Some(folder) = folder else { return Ok(None) };
-    aside(move || open_folder(&home, &folder, write)).await.map(Some)
+    run_blocking(move || open_folder(&home, &folder, write)).await.map(Some)
 }
 
 fn open_folder(home: &Home, folder: &Path, write: bool) -> Result<String, StartingFolderError> {
     let resolved = |path: &Path| {
         path.canonicalize().map_err(|problem| StartingFolderError::Path(path.to_path_buf(), problem))
     };
-    let (folder, person) = (resolved(folder)?, resolved(&home.person)?);
+    let (folder, person) = (resolved(folder)?, resolved(&home.user_home)?);
     if person.starts_with(&folder) {
         return Err(StartingFolderError::TooMuch(folder));
     }
-    let before = rules_in_force(home)?.snapshot.policy_text().to_owned();
+    let before = current_rules(home)?.snapshot.policy_text().to_owned();
     let mut policy: Value = serde_json::from_str(&before).unwrap_or_default();
     let rules = policy.get_mut("rules").and_then(Value::as_array_mut).ok_or(StartingFolderError::Shape)?;
     rules.retain(|rule| rule.get("name").and_then(Value::as_str) != Some(RULE));
@@ -58,9 +58,9 @@ fn open_folder(home: &Home, folder: &Path, write: bool) -> Result<String, Starti
     };
     // Deny rules at the start of the list stay before the new rule.
     let denies = |rule: &&Value| rule.get("then").and_then(Value::as_str) == Some("deny");
-    let place = rules.iter().take_while(denies).count();
+    let index = rules.iter().take_while(denies).count();
     rules.insert(
-        place,
+        index,
         json!({
             "name": RULE,
             "description": format!("Allows {verb} in your starting folder."),
@@ -93,7 +93,7 @@ mod tests {
             assert!(matches!(refused, Err(StartingFolderError::TooMuch(_))), "{refused:?}");
         }
         let rules = || {
-            let trial = rules_in_force(&home).unwrap();
+            let trial = current_rules(&home).unwrap();
             let text: Value = serde_json::from_str(trial.snapshot.policy_text()).unwrap();
             text["rules"].as_array().unwrap().clone()
         };
@@ -108,7 +108,7 @@ mod tests {
             { "name": "never", "description": "d", "if": {}, "then": "deny", "reason": "r" },
             { "name": "ask", "description": "d", "if": {}, "then": "escalate", "reason": "r" },
         ] });
-        let before = rules_in_force(&home).unwrap().snapshot.policy_text().to_owned();
+        let before = current_rules(&home).unwrap().snapshot.policy_text().to_owned();
         write_rules(&home, &denied.to_string(), &before).unwrap();
         open_folder(&home, &notes, false).unwrap();
         let names: Vec<Value> = rules().iter().map(|rule| rule["name"].clone()).collect();

@@ -4,11 +4,11 @@ mod fake_data;
 mod picture_data;
 
 use fake_data::{activity, grants, questions, records, sessions};
-use ironcurtain_consent::LateError;
+use ironcurtain_consent::ReopenError;
 use ironcurtain_desktop::{Backend, BoxFuture};
 use ironcurtain_protocol::{
-    ActivityView, AskedOn, AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection,
-    QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
+    ActivityView, AuditCheckView, AutostartFileChoice, AutostartFileState, ErrorCode, GrantView,
+    PromptLocation, Protection, QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -97,7 +97,7 @@ impl Made {
             runs: 0,
             in_runs: 0,
             questions: 0,
-            asked_on: AskedOn::App,
+            prompt_location: PromptLocation::App,
             lockdown,
             troubles: vec![],
             managed_trouble: None,
@@ -113,9 +113,9 @@ impl Made {
         match request {
             Request::Status => Reply::Status(self.status()),
             Request::Sessions => Reply::Sessions(self.state().sessions.clone()),
-            Request::LeftBehind => {
+            Request::AutostartFiles => {
                 let records = self.state().records.clone();
-                Reply::LeftBehind(records.into_iter().filter(|one| one.ended_ms.is_some()).collect())
+                Reply::AutostartFiles(records.into_iter().filter(|one| one.ended_ms.is_some()).collect())
             }
             Request::Quarantine => {
                 let mut records = self.state().records.clone();
@@ -127,28 +127,32 @@ impl Made {
                 let found = self.state().records.iter().find(|one| one.id == session).cloned();
                 found.map_or_else(|| not_found(&session), Reply::Session)
             }
-            Request::DecideLeft { path, choice: LeftChoice::Quarantine, .. }
+            Request::DecideAutostartFile { path, choice: AutostartFileChoice::Quarantine, .. }
                 if path.ends_with("Makefile") =>
             {
                 println!("refused-to-move {path}");
                 Reply::Failed { code: ErrorCode::Storage, message: "the disk is full".into() }
             }
-            Request::DecideLeft { session, path, choice } => {
+            Request::DecideAutostartFile { session, path, choice } => {
                 println!("{choice:?} {path}");
                 let mut state = self.state();
                 let record = state.records.iter_mut().find(|one| one.id == session);
                 let record = record.expect("a session that is listed");
                 let file = record.files.iter_mut().find(|file| file.path == path).expect("a listed file");
                 match choice {
-                    LeftChoice::Keep => file.state = LeftState::Kept,
-                    LeftChoice::Quarantine => {
-                        file.state = LeftState::Quarantined;
+                    AutostartFileChoice::Keep => file.state = AutostartFileState::Kept,
+                    AutostartFileChoice::Quarantine => {
+                        file.state = AutostartFileState::Quarantined;
                         file.moved_to =
                             Some("/home/ada/.local/state/ironcurtain/sandboxes/quarantine/1".into());
                     }
-                    LeftChoice::PutBack => (file.state, file.moved_to) = (LeftState::Returned, None),
-                    LeftChoice::Exchange => file.state = LeftState::Exchanged,
-                    LeftChoice::Delete => (file.state, file.moved_to) = (LeftState::Deleted, None),
+                    AutostartFileChoice::PutBack => {
+                        (file.state, file.moved_to) = (AutostartFileState::Returned, None)
+                    }
+                    AutostartFileChoice::Exchange => file.state = AutostartFileState::Exchanged,
+                    AutostartFileChoice::Delete => {
+                        (file.state, file.moved_to) = (AutostartFileState::Deleted, None)
+                    }
                 }
                 self.changes.send_modify(|n| *n += 1);
                 Reply::Session(record.clone())
@@ -183,13 +187,13 @@ impl Made {
                 self.changes.send_modify(|n| *n += 1);
                 Reply::Done
             }
-            Request::Raise { path, .. } => self.done(&format!("raised {path}"), |_| {}),
+            Request::RequestAccess { path, .. } => self.done(&format!("raised {path}"), |_| {}),
             Request::Activity { .. } => Reply::Activity(self.state().activity.clone()),
             Request::VerifyAudit => Reply::Audit(AuditCheckView {
                 intact: true,
                 entries: 1_482,
                 problem: None,
-                known_by: String::new(),
+                verified_by: String::new(),
             }),
             Request::Metrics => Reply::Metrics(String::new()),
             Request::UnlockSecrets { .. } => self.done("unlocked", |_| {}),
@@ -215,7 +219,7 @@ impl Backend for Made {
         Box::pin(async move { reply })
     }
 
-    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>> {
+    fn ask_again(&self, question: String) -> BoxFuture<Result<bool, ReopenError>> {
         self.done(&format!("asked-again {question}"), |state| {
             state.questions.missed.retain(|one| one.id != question);
         });

@@ -16,7 +16,7 @@ mod backend;
 mod other_window;
 mod questions;
 
-use ironcurtain_consent::{Answer, Consent, DenialReach, Withdrawn};
+use ironcurtain_consent::{Answer, Consent, DenialReach, WithdrawalReason};
 use ironcurtain_desktop::{
     AnswerSink, AppOptions, DialogConsent, DialogLoop, WindowProcess, run_shell, run_window,
 };
@@ -65,7 +65,7 @@ fn read_orders(desktop: &DialogConsent) {
                 let question = questions::named(name, id, deadline).expect("a known question");
                 desktop.ask_with(question, Box::new(Printed { id: (*id).to_owned(), answered: false }));
             }
-            ["withdraw", id] => desktop.withdraw(id, Withdrawn::Cancelled),
+            ["withdraw", id] => desktop.withdraw(id, WithdrawalReason::Cancelled),
             // The display's pending events are handled first, because they have a higher priority.
             ["idle"] => drop(gtk::glib::idle_add_once(|| println!("idle"))),
             _ => println!("`{line}` is not an order"),
@@ -94,7 +94,7 @@ impl AnswerSink for Printed {
         }
     }
 
-    fn working(&self) {
+    fn report_activity(&self) {
         println!("{} working", self.id);
     }
 }

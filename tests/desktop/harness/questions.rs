@@ -5,7 +5,7 @@ mod hostile;
 mod long;
 mod outgoing;
 
-use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Preview, Question, Reach, TextPart, Verb};
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::time::Duration;
 
@@ -114,11 +114,11 @@ fn reading(folder: &str) -> Vec<Offer> {
 }
 
 fn line(verb: Verb, path: &str, note: &str) -> Consequence {
-    Consequence { note: Some(note.into()), ..Consequence::new(verb, vec![Piece::Path(path.into())]) }
+    Consequence { note: Some(note.into()), ..Consequence::new(verb, vec![TextPart::Path(path.into())]) }
 }
 
-fn foreign(text: &str) -> Piece {
-    Piece::Foreign(text.into())
+fn foreign(text: &str) -> TextPart {
+    TextPart::Untrusted(text.into())
 }
 
 /// Returns a client named Cursor that the desktop started.
@@ -131,7 +131,7 @@ fn cursor() -> ClientView {
             process(5210, "cursor", "/opt/cursor/cursor"),
             process(2890, "gnome-shell", "/usr/bin/gnome-shell"),
         ],
-        says_it_is: None,
+        claimed_name: None,
         ..client()
     }
 }
@@ -148,7 +148,7 @@ pub(crate) fn client() -> ClientView {
             process(3001, "gnome-terminal", "/usr/libexec/gnome-terminal-server"),
         ],
         cwd: Some("/home/ada/src/app".into()),
-        says_it_is: Some("claude-code 2.1.7".into()),
+        claimed_name: Some("claude-code 2.1.7".into()),
         label: None,
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// Creates a test environment with one server and the shipped policy. `entry` receives the user's home directory.
 fn world(entry: impl FnOnce(&Path) -> Value) -> World {
-    World::with(|prepared| configure(prepared, &json!({ "foreign": entry(&prepared.home.person) })))
+    World::with(|prepared| configure(prepared, &json!({ "foreign": entry(&prepared.home.user_home) })))
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn a_daemon_without_a_display_denies_and_says_why() {
     let root: &[&str] = if is_root() { &["--allow-root"] } else { &[] };
     let mut command = Command::new(programs().join("ironcurtain"));
     command.arg("daemon").args(root).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.person);
+    command.env("IRONCURTAIN_HOME", place.ours()).env("HOME", &place.home.user_home);
     let mut daemon = command.spawn().unwrap();
     eventually("the daemon listens", TIMEOUT, || UnixStream::connect(&place.home.socket).is_ok());
     let mut client = Client::connect(&programs(), &place.ours(), "hostile");

@@ -37,7 +37,7 @@ fn between(remote: &Remote, keys: Option<[ChannelKey; 2]>) -> Vec<String> {
 #[test]
 fn a_program_that_ends_both_channels_pairs_with_neither_side() {
     let (desktop, remote) = (World::new(), Remote::new());
-    let keys = [3, 4].map(|seed| ChannelKey::of_seed(&[seed; 32]).unwrap());
+    let keys = [3, 4].map(|seed| ChannelKey::from_seed(&[seed; 32]).unwrap());
     let (attach, _user) = Attach::waiting(&desktop.ours(), "devbox", &between(&remote, Some(keys)));
     // The user follows the instructions and types the desktop's code on the remote machine.
     let code = attach.code();

@@ -30,7 +30,7 @@ fn an_attached_desktop_is_listed_and_detached_when_it_is_removed() {
 fn desktops_are_listed_and_removed_while_the_daemon_is_not_running() {
     let place = TestHome::new(|_| {});
     let keys = PairedKeys::new(place.home.desktops());
-    let [first, second] = [1, 2].map(|seed| ChannelKey::of_seed(&[seed; 32]).unwrap().public());
+    let [first, second] = [1, 2].map(|seed| ChannelKey::from_seed(&[seed; 32]).unwrap().public());
     keys.add("laptop", first).unwrap();
     keys.add("-old", second).unwrap();
     let listed = run(&place.ours(), &["pair", "--list"]).unwrap();

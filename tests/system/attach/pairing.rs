@@ -5,8 +5,8 @@ use super::{Attach, NOT_WAITING, Remote, attach, file, pair, relay, run};
 use crate::client::TIMEOUT;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Lifetime, Piece, Reach};
-use ironcurtain_protocol::AskedOn;
+use ironcurtain_consent::{Lifetime, Reach, TextPart};
+use ironcurtain_protocol::PromptLocation;
 use ironcurtain_remote::{ChannelKey, DesktopRequest, FromDesktop, FromRemote, PairingRefusal, VERSION};
 use std::io::Write;
 
@@ -96,8 +96,8 @@ fn a_second_desktop_needs_the_consent_of_the_first() {
     let asked = first.user.asked();
     let [question] = asked.as_slice() else { panic!("{asked:?}") };
     assert_eq!(question.client.name, "devbox: Another desktop");
-    let words = Piece::Ours("who answers the remote machine's questions, with the code ");
-    assert_eq!(question.consequences[0].object, [words, Piece::Foreign(code.clone())]);
+    let words = TextPart::Fixed("who answers the remote machine's questions, with the code ");
+    assert_eq!(question.consequences[0].object, [words, TextPart::Untrusted(code.clone())]);
     assert!(question.also[0].contains(&format!("shows the code {code}")), "{question:?}");
     assert!(!question.has_server() && !question.remote);
     drop(attached);
@@ -128,7 +128,7 @@ fn a_second_desktop_that_the_first_denied_is_not_asked_about_again_at_once() {
 }
 
 fn remote_is_attached(remote: &Remote) -> bool {
-    remote.status().asked_on == AskedOn::Desktop
+    remote.status().prompt_location == PromptLocation::Desktop
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_desktop_with_another_key_or_version_receives_nothing() {
     let pending = agent.begin_call("read_text_file", serde_json::json!({ "path": path }));
     eventually("the question is shown", TIMEOUT, || desktop.user.count() == 1);
     // Simulates a process on the remote machine that can access the socket but has no paired key.
-    let key = ChannelKey::of_seed(&[7; 32]).unwrap();
+    let key = ChannelKey::from_seed(&[7; 32]).unwrap();
     let says = |hello: &str| {
         let mut spy = Peer::desktop(&remote, &key);
         spy.send_text(hello);

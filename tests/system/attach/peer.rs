@@ -6,7 +6,7 @@ use crate::client::{Client, TIMEOUT};
 use crate::scripted_user::Next;
 use crate::test_home::TestHome;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Answer, Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use ironcurtain_consent::{Answer, Consequence, Lifetime, Offer, Question, Reach, TextPart, Verb};
 use ironcurtain_protocol::ClientView;
 use ironcurtain_remote::{
     Channel, ChannelBinding, ChannelKey, ChannelStream, DesktopRequest, FromDesktop, FromRemote, Nonce,
@@ -183,7 +183,7 @@ fn question(id: &str) -> Question {
         exe: None,
         chain: Vec::new(),
         cwd: None,
-        says_it_is: None,
+        claimed_name: None,
         label: None,
     };
     let offer = Offer {
@@ -202,7 +202,7 @@ fn question(id: &str) -> Question {
         sandboxed: true,
         remote: false,
         tool: Some("search".to_owned()),
-        consequences: vec![Consequence::new(Verb::Use, vec![Piece::Foreign("search".to_owned())])],
+        consequences: vec![Consequence::new(Verb::Use, vec![TextPart::Untrusted("search".to_owned())])],
         with: Vec::new(),
         also: Vec::new(),
         rule: "ask".to_owned(),
@@ -219,7 +219,7 @@ fn question(id: &str) -> Question {
 
 #[test]
 fn a_desktop_that_confirms_before_its_code_was_typed_is_refused() {
-    let (remote, key) = (Remote::new(), ChannelKey::of_seed(&[7; 32]).unwrap());
+    let (remote, key) = (Remote::new(), ChannelKey::from_seed(&[7; 32]).unwrap());
     let mut early = Peer::desktop(&remote, &key);
     let codes = early.begin(&key);
     early.send(&FromDesktop::Confirm);
@@ -263,7 +263,7 @@ fn an_answer_after_the_deadline_allows_nothing() {
     let remote = Remote::of(TestHome::new(|prepared| {
         std::fs::write(prepared.home.config.join("config.json"), settings).unwrap();
     }));
-    let key = ChannelKey::of_seed(&[7; 32]).unwrap();
+    let key = ChannelKey::from_seed(&[7; 32]).unwrap();
     PairedKeys::new(remote.place.home.desktops()).add("laptop", key.public()).unwrap();
     let mut desktop = Peer::desktop(&remote, &key);
     let want = DesktopRequest::Attach;
@@ -298,7 +298,7 @@ fn an_answer_after_the_deadline_allows_nothing() {
 
 #[test]
 fn the_desktop_reports_a_call_that_was_denied_although_it_was_allowed() {
-    let (desktop, key) = (World::new(), ChannelKey::of_seed(&[9; 32]).unwrap());
+    let (desktop, key) = (World::new(), ChannelKey::from_seed(&[9; 32]).unwrap());
     let (mut remote, _attach) = Peer::remote(&desktop, &key);
     let allow = || desktop.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut answered = |id: &str| {
@@ -328,7 +328,7 @@ fn the_desktop_reports_a_call_that_was_denied_although_it_was_allowed() {
 
 #[test]
 fn a_remote_machine_has_at_most_100_pending_questions() {
-    let (desktop, key) = (World::new(), ChannelKey::of_seed(&[9; 32]).unwrap());
+    let (desktop, key) = (World::new(), ChannelKey::from_seed(&[9; 32]).unwrap());
     let (mut remote, _attach) = Peer::remote(&desktop, &key);
     for n in 0..100 {
         desktop.user.will(Next::Ignore);

@@ -6,7 +6,7 @@ use crate::private_etc::replace_etc;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
-use ironcurtain_protocol::AskedOn;
+use ironcurtain_protocol::PromptLocation;
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -31,7 +31,9 @@ fn root_permits_one_more_desktop_by_its_key_and_no_other() {
     let desktops = replace_etc(dir.path()).join("desktops.json");
     let (first, second, third, remote) = (World::new(), World::new(), World::new(), Remote::new());
     drop(attach(&first, &remote));
-    eventually("the first is detached", TIMEOUT, || remote.status().asked_on != AskedOn::Desktop);
+    eventually("the first is detached", TIMEOUT, || {
+        remote.status().prompt_location != PromptLocation::Desktop
+    });
     let key = refused_key(&second.ours(), &remote);
     std::fs::write(&desktops, format!("{{ \"new laptop\": \"{key}\" }}")).unwrap();
     let writable_by = |mode| {
@@ -50,7 +52,9 @@ fn root_permits_one_more_desktop_by_its_key_and_no_other() {
     second.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     agent.read(&path).ok();
     drop(attached);
-    eventually("the second is detached", TIMEOUT, || remote.status().asked_on != AskedOn::Desktop);
+    eventually("the second is detached", TIMEOUT, || {
+        remote.status().prompt_location != PromptLocation::Desktop
+    });
     assert_ne!(refused_key(&third.ours(), &remote), key);
     let listed = run(&remote.place.ours(), &["pair", "--list"]).unwrap();
     let expected = format!(

@@ -144,7 +144,7 @@ fn container(hidden: &Path, home: &Path) -> Running {
 fn a_desktop_attaches_to_a_daemon_in_another_mount_namespace() {
     let desktop = World::new();
     let place = crate::test_home::TestHome::new(|_| {});
-    let container = container(desktop.home.person.parent().unwrap(), &place.ours());
+    let container = container(desktop.home.user_home.parent().unwrap(), &place.ours());
     let socket = place.home.socket.clone();
     eventually("the daemon listens", TIMEOUT, || socket.exists());
     // Like `docker exec -i`, starts a process in the container's namespaces with the caller's standard streams.

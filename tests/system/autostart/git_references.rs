@@ -56,7 +56,7 @@ impl Way {
             symlink("../../scripts/check", repo.join(".git/hooks/pre-commit")).unwrap();
         }
         let gitconfig = self.gitconfig.replace("REPO", repo.to_str().unwrap());
-        fs::write(world.home.person.join(".gitconfig"), gitconfig).unwrap();
+        fs::write(world.home.user_home.join(".gitconfig"), gitconfig).unwrap();
         repo
     }
 

@@ -5,7 +5,7 @@ use crate::client::{Client, TIMEOUT};
 use crate::hostile;
 use crate::machine::Machine;
 use crate::world::eventually;
-use ironcurtain_protocol::LeftState;
+use ironcurtain_protocol::AutostartFileState;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -70,18 +70,18 @@ fn planted_files_do_not_run_and_user_hooks_do() {
 
     for path in [&planted, &repo.join(".mcp.json")] {
         let file = entry_for(&record, path);
-        assert_eq!(file.state, LeftState::Quarantined, "{file:?}");
+        assert_eq!(file.state, AutostartFileState::Quarantined, "{file:?}");
         let moved_to = file.moved_to.as_ref().unwrap();
         assert!(Path::new(moved_to).starts_with(world.home.sandboxes().join("quarantine")), "{moved_to}");
         assert!(fs::read_to_string(moved_to).unwrap().contains("evil"));
     }
     let config = entry_for(&record, &repo.join(".git/config"));
-    assert_eq!(config.state, LeftState::PutBack);
+    assert_eq!(config.state, AutostartFileState::PutBack);
     for key in ["core.fsmonitor", "core.pager", "alias.st", "diff.external"] {
         assert!(world.log().contains(key), "{key} is not recorded");
     }
     // direnv runs the file only after the user allows it.
-    assert_eq!(entry_for(&record, &repo.join(".envrc")).state, LeftState::Left);
+    assert_eq!(entry_for(&record, &repo.join(".envrc")).state, AutostartFileState::Undecided);
     assert!(
         world.log().contains(r#""event":"file-put-back""#)
             && world.log().contains(r#""event":"file-quarantined""#)

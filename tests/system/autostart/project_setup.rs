@@ -4,7 +4,7 @@ use super::{
     end_session, entry_for, git, grant_folder_of, repository, undecided_files, world_with_guarded_git_config,
 };
 use crate::world::installed;
-use ironcurtain_protocol::LeftState;
+use ironcurtain_protocol::AutostartFileState;
 use std::fs;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn requested_project_setup_works_and_autostart_files_are_listed() {
         listed.iter().map(|path| path.to_str().unwrap()).collect::<Vec<_>>()
     );
     assert!(listed.iter().all(|path| path.is_file()));
-    assert!(record.files.iter().all(|file| file.state == LeftState::Left), "{record:?}");
+    assert!(record.files.iter().all(|file| file.state == AutostartFileState::Undecided), "{record:?}");
     let hook = entry_for(&record, &listed[1]);
     assert_eq!((hook.when.as_str(), hook.is_new), ("when you commit in this repository", true));
     assert!(hook.diff.as_ref().unwrap().contains("npm test"), "{hook:?}");
@@ -75,10 +75,10 @@ fn adding_husky_keeps_files_but_does_not_enable_hooks() {
 
     let config = repo.join(".git/config");
     let put_back = entry_for(&record, &config);
-    assert_eq!(put_back.state, LeftState::PutBack);
+    assert_eq!(put_back.state, AutostartFileState::PutBack);
     assert!(world.log().contains("core.hookspath"), "{record:?}");
     let hook = repo.join(".husky/pre-commit");
-    assert_eq!(entry_for(&record, &hook).state, LeftState::Left);
+    assert_eq!(entry_for(&record, &hook).state, AutostartFileState::Undecided);
     assert_eq!(fs::read_to_string(&hook).unwrap(), "touch ran\n");
     git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "second"]);
     assert!(!repo.join("ran").exists());

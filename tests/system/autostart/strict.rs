@@ -4,7 +4,7 @@ use super::{end_session, entry_for, git, grant_folder_of, repository, undecided_
 use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::world::eventually;
-use ironcurtain_protocol::LeftState;
+use ironcurtain_protocol::AutostartFileState;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -32,12 +32,12 @@ fn strict_mode_quarantines_autostart_files_and_keeps_other_files() {
     for path in &moved {
         let file = record.files.iter().find(|file| Path::new(&file.path).starts_with(path));
         let file = file.unwrap_or_else(|| panic!("{} is not in {record:?}", path.display()));
-        assert_eq!(file.state, LeftState::Quarantined, "{file:?}");
+        assert_eq!(file.state, AutostartFileState::Quarantined, "{file:?}");
         assert!(Path::new(file.moved_to.as_ref().unwrap()).exists(), "{file:?}");
     }
     let makefile = repo.join("Makefile");
     assert_eq!(undecided_files(&record), [makefile.to_str().unwrap()]);
-    assert_eq!(entry_for(&record, &makefile).state, LeftState::Left);
+    assert_eq!(entry_for(&record, &makefile).state, AutostartFileState::Undecided);
     assert_eq!(fs::read_to_string(repo.join(".npmrc")).unwrap(), "mine");
     assert_eq!(git(&world, &repo, &["status", "--porcelain"]), "?? .npmrc\n?? Makefile\n?? made\n");
 }

@@ -4,14 +4,14 @@ use super::{end_session, entry_for, grant_folder_of, repository, undecided_files
 use crate::client::TIMEOUT;
 use crate::hostile;
 use crate::world::{World, eventually};
-use ironcurtain_protocol::{ErrorCode, LeftChoice, LeftState, Reply, Request};
+use ironcurtain_protocol::{AutostartFileChoice, AutostartFileState, ErrorCode, Reply, Request};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-fn decide(world: &World, session: &str, path: &Path, choice: LeftChoice) -> Reply {
+fn decide(world: &World, session: &str, path: &Path, choice: AutostartFileChoice) -> Reply {
     let (session, path) = (session.to_owned(), path.to_str().unwrap().to_owned());
-    world.request(Request::DecideLeft { session, path, choice })
+    world.request(Request::DecideAutostartFile { session, path, choice })
 }
 
 #[track_caller]
@@ -32,27 +32,31 @@ fn kept_and_quarantined_files_are_recorded_permanently() {
     assert_eq!(undecided_files(&record), [makefile.to_str().unwrap(), mise.to_str().unwrap()]);
     // The decision survives a restart of the daemon.
     world.restart();
-    let behind = || match world.request(Request::LeftBehind) {
-        Reply::LeftBehind(sessions) => sessions,
+    let behind = || match world.request(Request::AutostartFiles) {
+        Reply::AutostartFiles(sessions) => sessions,
         other => panic!("{other:?}"),
     };
     eventually("the file is listed again", TIMEOUT, || {
         behind().iter().any(|session| session.id == record.id)
     });
 
-    let Reply::Session(kept) = decide(&world, &record.id, &makefile, LeftChoice::Keep) else { panic!() };
-    assert_eq!((entry_for(&kept, &makefile).state, makefile.exists()), (LeftState::Kept, true));
-    let Reply::Session(moved) = decide(&world, &record.id, &mise, LeftChoice::Quarantine) else { panic!() };
+    let Reply::Session(kept) = decide(&world, &record.id, &makefile, AutostartFileChoice::Keep) else {
+        panic!()
+    };
+    assert_eq!((entry_for(&kept, &makefile).state, makefile.exists()), (AutostartFileState::Kept, true));
+    let Reply::Session(moved) = decide(&world, &record.id, &mise, AutostartFileChoice::Quarantine) else {
+        panic!()
+    };
     let moved_to = entry_for(&moved, &mise).moved_to.clone().unwrap();
-    assert_eq!((entry_for(&moved, &mise).state, mise.exists()), (LeftState::Quarantined, false));
+    assert_eq!((entry_for(&moved, &mise).state, mise.exists()), (AutostartFileState::Quarantined, false));
     assert_eq!(fs::read_to_string(&moved_to).unwrap(), "[tools]\n");
     assert_eq!(behind(), []);
     // The user can decide once about each listed file, but not about other paths.
     for path in [&makefile, &mise, &repo.join("text")] {
-        refused(&decide(&world, &record.id, path, LeftChoice::Quarantine), ErrorCode::NotFound);
+        refused(&decide(&world, &record.id, path, AutostartFileChoice::Quarantine), ErrorCode::NotFound);
     }
     assert!(makefile.exists() && repo.join("text").exists());
-    refused(&decide(&world, "../audit", &makefile, LeftChoice::Keep), ErrorCode::NotFound);
+    refused(&decide(&world, "../audit", &makefile, AutostartFileChoice::Keep), ErrorCode::NotFound);
     let decided = |line: &&str| line.contains(r#""event":"file-decided""#);
     assert_eq!(world.log().lines().filter(decided).count(), 2, "{}", world.log());
     assert!(world.audit().intact);
@@ -74,28 +78,32 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     client.run(&repo, &format!("echo '[tools]' > mise.toml; echo '{evil}' > .mcp.json")).ok();
     eventually("the file is quarantined", TIMEOUT, || !agents.exists() && quarantine().len() == 1);
     let session = world.sessions()[0].id.clone();
-    refused(&decide(&world, &session, &agents, LeftChoice::PutBack), ErrorCode::Storage);
+    refused(&decide(&world, &session, &agents, AutostartFileChoice::PutBack), ErrorCode::Storage);
     assert!(!agents.exists(), "the server could change it again");
     let record = end_session(&world, client);
-    decide(&world, &record.id, &mise, LeftChoice::Quarantine);
+    decide(&world, &record.id, &mise, AutostartFileChoice::Quarantine);
     assert_eq!(quarantine()[0].files.len(), 2);
 
     // If a new file exists at the path, restoring is refused, but the two files can be exchanged.
     fs::write(&agents, "{}").unwrap();
     assert!(entry_for(&quarantine()[0], &agents).occupied);
-    refused(&decide(&world, &record.id, &agents, LeftChoice::PutBack), ErrorCode::Storage);
+    refused(&decide(&world, &record.id, &agents, AutostartFileChoice::PutBack), ErrorCode::Storage);
     assert_eq!(fs::read_to_string(&agents).unwrap(), "{}");
     let exchange = || {
-        let Reply::Session(now) = decide(&world, &record.id, &agents, LeftChoice::Exchange) else { panic!() };
+        let Reply::Session(now) = decide(&world, &record.id, &agents, AutostartFileChoice::Exchange) else {
+            panic!()
+        };
         let kept = entry_for(&now, &agents).moved_to.clone().unwrap();
         (fs::read_to_string(&agents).unwrap(), fs::read_to_string(kept).unwrap())
     };
     assert_eq!(exchange(), (format!("{evil}\n"), "{}".to_owned()));
     assert_eq!(exchange(), ("{}".to_owned(), format!("{evil}\n")));
-    let Reply::Session(gone) = decide(&world, &record.id, &agents, LeftChoice::Delete) else { panic!() };
+    let Reply::Session(gone) = decide(&world, &record.id, &agents, AutostartFileChoice::Delete) else {
+        panic!()
+    };
     assert_eq!(
         (entry_for(&gone, &agents).state, entry_for(&gone, &agents).moved_to.as_ref()),
-        (LeftState::Deleted, None)
+        (AutostartFileState::Deleted, None)
     );
     assert_eq!(fs::read_to_string(&agents).unwrap(), "{}");
 
@@ -103,15 +111,17 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     let other = world.path("elsewhere");
     fs::rename(&repo, &other).unwrap();
     symlink(&other, &repo).unwrap();
-    refused(&decide(&world, &record.id, &mise, LeftChoice::PutBack), ErrorCode::Storage);
+    refused(&decide(&world, &record.id, &mise, AutostartFileChoice::PutBack), ErrorCode::Storage);
     assert!(!other.join("mise.toml").exists());
     fs::remove_file(&repo).unwrap();
     fs::rename(&other, &repo).unwrap();
-    let Reply::Session(back) = decide(&world, &record.id, &mise, LeftChoice::PutBack) else { panic!() };
-    assert_eq!(entry_for(&back, &mise).state, LeftState::Returned);
+    let Reply::Session(back) = decide(&world, &record.id, &mise, AutostartFileChoice::PutBack) else {
+        panic!()
+    };
+    assert_eq!(entry_for(&back, &mise).state, AutostartFileState::Returned);
     assert_eq!(fs::read_to_string(&mise).unwrap(), "[tools]\n");
     assert_eq!(quarantine(), []);
-    for choice in [LeftChoice::PutBack, LeftChoice::Exchange, LeftChoice::Delete] {
+    for choice in [AutostartFileChoice::PutBack, AutostartFileChoice::Exchange, AutostartFileChoice::Delete] {
         refused(&decide(&world, &record.id, &mise, choice), ErrorCode::NotFound);
     }
     assert!(mise.exists());
@@ -138,8 +148,8 @@ fn quarantine_moves_the_symlink_not_its_target() {
     fs::create_dir(world.path("docs/elsewhere")).unwrap();
     fs::write(world.path("docs/elsewhere/Makefile"), "mine").unwrap();
     symlink(world.path("docs/elsewhere"), repo.join("sub")).unwrap();
-    decide(&world, &record.id, &file, LeftChoice::Quarantine);
-    refused(&decide(&world, &record.id, &below, LeftChoice::Quarantine), ErrorCode::Storage);
+    decide(&world, &record.id, &file, AutostartFileChoice::Quarantine);
+    refused(&decide(&world, &record.id, &below, AutostartFileChoice::Quarantine), ErrorCode::Storage);
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     assert_eq!(fs::read_to_string(world.path("docs/elsewhere/Makefile")).unwrap(), "mine");
 }

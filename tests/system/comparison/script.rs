@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Runs all steps. `has_roots` is `true` if the client declares roots.
 pub fn act(peer: &mut Peer, has_roots: bool) {
-    greet(peer, has_roots);
+    handshake_with(peer, has_roots);
     lists(peer);
     tools(peer);
     questions(peer);
@@ -17,7 +17,7 @@ pub fn act(peer: &mut Peer, has_roots: bool) {
     peer.request("prompts/list", json!({}));
 }
 
-fn greet(peer: &mut Peer, has_roots: bool) {
+fn handshake_with(peer: &mut Peer, has_roots: bool) {
     let capabilities = json!({
         "roots": { "listChanged": true },
         "sampling": {},

@@ -21,7 +21,7 @@ fn token_comes_from_the_keyring() {
         let world = world();
         has_trouble(
             &world,
-            "`bundle.token`: there is no secret `bundles` in the keyring; add it with `ironcurtain secrets set bundles`",
+            "`bundle.token`: secret `bundles` not found in the keyring; add it with `ironcurtain secrets set bundles`",
         );
         assert_eq!(server.requests(), [""; 0], "no request without the token");
         let mut client = world.connect("hostile");

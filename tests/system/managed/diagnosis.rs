@@ -110,7 +110,7 @@ fn doctor_reports_a_failed_update_once_and_keeps_the_last_good_rules() {
     let older = organization.bundle(9, &json!([]));
     for (behaviour, why) in [
         (Behaviour::Serve(forged), "the signature does not match the public key"),
-        (Behaviour::Serve(older), "its sequence number 9 is lower than 10, which is in use"),
+        (Behaviour::Serve(older), "its sequence number 9 is lower than the current 10"),
         (Behaviour::Status(503), "status 503"),
     ] {
         server.behave(behaviour);

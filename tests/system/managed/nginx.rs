@@ -111,7 +111,7 @@ fn bundles_are_downloaded_from_nginx() {
                 organization.signed_by(&other_key, 2, &json!([])),
                 "the signature does not match the public key",
             ),
-            (organization.bundle(0, &json!([])), "its sequence number 0 is lower than 1, which is in use"),
+            (organization.bundle(0, &json!([])), "its sequence number 0 is lower than the current 1"),
         ] {
             nginx.serve(&bundle);
             has_trouble(&world, expected);

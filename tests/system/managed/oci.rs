@@ -127,7 +127,7 @@ fn bundles_are_downloaded_from_docker_registry() {
                 1,
                 "the signature does not match the public key",
             ),
-            (bundle(0, "now", "old"), 1, "its sequence number 0 is lower than 1, which is in use"),
+            (bundle(0, "now", "old"), 1, "its sequence number 0 is lower than the current 1"),
             (bundle(2, "now", "double"), 2, "has 2 layers of the type"),
         ] {
             registry.push(&bundle, layers);

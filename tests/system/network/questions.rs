@@ -5,7 +5,7 @@ use super::{HELLO, network_log, proxy_table};
 use crate::client::TIMEOUT;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Lifetime, Piece, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Reach, TextPart, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -33,8 +33,8 @@ fn unknown_host_asks_and_answer_lasts_its_lifetime() {
         let question = &asked[0];
         let line = &question.consequences[0];
         assert_eq!((asked.len(), line.verb, question.tool.as_deref()), (1, Verb::Reach, None));
-        assert_eq!(line.object, [Piece::Foreign("other.example.test:80".to_owned())]);
-        assert!(question.client.says_it_is.is_some() && question.sandboxed);
+        assert_eq!(line.object, [TextPart::Untrusted("other.example.test:80".to_owned())]);
+        assert!(question.client.claimed_name.is_some() && question.sandboxed);
         assert!(world.grants().is_empty());
 
         allow(&world, Lifetime::Session);
@@ -201,7 +201,7 @@ fn host_allowed_for_call_is_not_asked_again() {
         let asked = world.user.asked();
         let line = &asked[0].consequences[0];
         assert_eq!((asked.len(), line.verb), (1, Verb::Fetch));
-        assert_eq!(line.object, [Piece::Foreign(OTHER.to_owned())]);
+        assert_eq!(line.object, [TextPart::Untrusted(OTHER.to_owned())]);
         assert_eq!(
             asked[0].offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(),
             [Reach::Paths, Reach::Host]
@@ -278,8 +278,8 @@ fn service_of_this_computer_is_asked_about_by_its_port() {
         assert!(said.starts_with("403 said-no"), "{said}");
         let asked = world.user.asked();
         let object = &asked[0].consequences[1].object;
-        let port = Piece::Foreign("localhost:11434".to_owned());
-        assert_eq!(*object, [Piece::Ours("Ollama"), Piece::Ours(" on this computer, "), port]);
+        let port = TextPart::Untrusted("localhost:11434".to_owned());
+        assert_eq!(*object, [TextPart::Fixed("Ollama"), TextPart::Fixed(" on this computer, "), port]);
         // Nothing listens on this port, so no question is asked and the denial does not apply.
         let said = client.fetch_unjudged("http://localhost:11435/hello");
         assert!(said.contains("no program on this computer listens on port 11435"), "{said}");

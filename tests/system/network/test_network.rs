@@ -6,8 +6,8 @@
 use crate::test_home::Prepared;
 use crate::world::World;
 use ironcurtain_config::home::Home;
+use ironcurtain_testkit::external_servers::ExternalServers;
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
-use ironcurtain_testkit::outside::Outside;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ const HOSTS: &str = "\
 
 pub struct Ground {
     dir: tempfile::TempDir,
-    _outside: Outside,
+    _outside: ExternalServers,
 }
 
 /// Runs `body` in a separate network. `test` is the calling test's full name.
@@ -44,7 +44,7 @@ impl Ground {
         assert!(bind.unwrap().success());
         let servers = ["/usr/bin/python3".into(), script("outside.py"), dir.path().join("log")];
         let far = [format!("{PUBLIC}/24"), "10.9.9.9/24".to_owned()];
-        let outside = Outside::start(servers, &["9.9.9.1/24", "10.9.9.1/24"], &far);
+        let outside = ExternalServers::start(servers, &["9.9.9.1/24", "10.9.9.1/24"], &far);
         Self { dir, _outside: outside }
     }
 

@@ -40,7 +40,7 @@ fn install_runs_no_package_scripts_and_reaches_only_the_registry() {
     std::fs::write(twin.path().join("package.json"), "{}").unwrap();
     let npm = Command::new("npm")
         .args(["install", "--no-audit", "--no-update-notifier", "tiny@1.0.0"])
-        .env("HOME", &world.home.person)
+        .env("HOME", &world.home.user_home)
         .current_dir(twin.path())
         .output()
         .unwrap();

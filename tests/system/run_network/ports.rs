@@ -3,7 +3,7 @@
 use super::{inside, network_log, of_hosts, policy, probe, shell, world};
 use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
-use ironcurtain_consent::{Lifetime, Piece, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Reach, TextPart, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -57,7 +57,7 @@ fn a_local_service_is_asked_about_and_reached_after_the_answer() {
             assert_eq!(asked.len(), 1, "{address}");
             let verbs: Vec<_> = asked[0].consequences.iter().map(|line| line.verb).collect();
             assert_eq!(verbs, [Verb::Change, Verb::Reach]);
-            assert!(asked[0].consequences[1].object.contains(&Piece::Foreign(local.clone())));
+            assert!(asked[0].consequences[1].object.contains(&TextPart::Untrusted(local.clone())));
         }
         assert!(world.grants().is_empty());
         // The proxy cannot be used to reach the service.

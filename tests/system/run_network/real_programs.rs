@@ -3,7 +3,7 @@
 use super::{inside, network_log, of_hosts, policy, shell, world};
 use crate::scripted_user::Next;
 use crate::world::{World, eventually};
-use ironcurtain_consent::{Lifetime, Piece, Reach, Verb};
+use ironcurtain_consent::{Lifetime, Reach, TextPart, Verb};
 use ironcurtain_protocol::{GrantView, Reply, Request};
 use std::io::Write;
 use std::process::Stdio;
@@ -26,13 +26,13 @@ fn curl_waits_for_the_answer_which_lasts_its_lifetime() {
         allow(&world, Lifetime::Once);
         assert_eq!(shell.run("curl -sS http://files.example.test/hello"), HELLO);
         let asked = world.user.asked();
-        let host = || Piece::Foreign("files.example.test:80".to_owned());
+        let host = || TextPart::Untrusted("files.example.test:80".to_owned());
         let lines: Vec<_> =
             asked[0].consequences.iter().map(|line| (line.verb, line.object.clone())).collect();
         assert_eq!(
             lines,
             [
-                (Verb::Send, vec![Piece::Ours("anything that it can read to "), host()]),
+                (Verb::Send, vec![TextPart::Fixed("anything that it can read to "), host()]),
                 (Verb::Reach, vec![host()])
             ]
         );

@@ -32,13 +32,13 @@ fn memory_server_writes_only_to_its_data_folder() {
         install(prepared, "memory");
         let file = prepared.home.config.join("mcp-servers.json");
         let mut servers: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-        let target = elsewhere(&prepared.home.person);
+        let target = elsewhere(&prepared.home.user_home);
         std::fs::create_dir(target.parent().unwrap()).unwrap();
         servers["memory"]["env"]["MEMORY_FILE_PATH"] = json!(target);
         std::fs::write(file, servers.to_string()).unwrap();
     });
     let mut client = world.connect("memory");
     let refused = remember(&world, &mut client, "Ada");
-    refused.refused(&format!("'{}", elsewhere(&world.home.person).display()));
-    assert!(!elsewhere(&world.home.person).exists());
+    refused.refused(&format!("'{}", elsewhere(&world.home.user_home).display()));
+    assert!(!elsewhere(&world.home.user_home).exists());
 }

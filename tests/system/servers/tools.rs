@@ -23,7 +23,7 @@ fn real(world: &World, id: &str, count: usize) -> Tools {
         "roots": { "listChanged": true }, "sampling": {}, "elicitation": { "form": {}, "url": {} },
         "tasks": { "list": {}, "cancel": {}, "requests": task },
     });
-    client.greet(&capabilities);
+    client.handshake_with(&capabilities);
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let tools = listed(&mut client);

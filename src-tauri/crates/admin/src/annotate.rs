@@ -5,8 +5,8 @@
 //! - Does not overwrite a file that changed since it was read.
 
 mod compare;
-mod declared;
 mod entry;
+mod schema_equality;
 
 pub use compare::{AnnotationChange, AnnotationChanges};
 pub use entry::{Draft, DraftTool};
@@ -55,7 +55,7 @@ pub enum AnnotateError {
 #[derive(Debug)]
 pub struct AnnotationsFile {
     path: PathBuf,
-    found: Option<String>,
+    content: Option<String>,
     annotations: Annotations,
 }
 
@@ -66,10 +66,10 @@ impl AnnotationsFile {
     /// Returns an [`AnnotateError`] if the file is unreadable or invalid.
     pub fn open(home: &Home) -> Result<Self, AnnotateError> {
         let path = home.policy().join("tool-annotations.json");
-        let found = read(&path)?;
-        let text = found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
+        let content = read(&path)?;
+        let text = content.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
         let annotations = Annotations::from_json(text, &path.display().to_string())?;
-        Ok(Self { path, found, annotations })
+        Ok(Self { path, content, annotations })
     }
 
     /// Returns the path of the file.
@@ -91,15 +91,16 @@ impl AnnotationsFile {
     }
 
     /// Keeps existing annotations in the draft for tools that the server does not list now but may list again.
-    pub fn keep_unseen(&self, draft: &mut Draft) {
-        let stored = self.stored(&draft.server).and_then(|mut stored| Some(stored.get_mut("tools")?.take()));
+    pub fn keep_unlisted(&self, draft: &mut Draft) {
+        let stored =
+            self.stored_entry(&draft.server).and_then(|mut stored| Some(stored.get_mut("tools")?.take()));
         let Some(Value::Array(stored)) = stored else { return };
         let is_listed = |tool: &Value| {
             let name = tool.get("toolName").and_then(Value::as_str);
             draft.tools.iter().any(|listed| Some(listed.listed.name.as_str()) == name)
         };
-        let unseen = stored.into_iter().filter(|tool| !is_listed(tool)).collect();
-        draft.unseen = unseen;
+        let unlisted = stored.into_iter().filter(|tool| !is_listed(tool)).collect();
+        draft.unlisted = unlisted;
     }
 
     /// Returns the changes that writing a draft would make.
@@ -107,20 +108,20 @@ impl AnnotationsFile {
     /// # Errors
     /// Returns an [`AnnotateError`] if the file would be invalid with the draft.
     pub fn compare(&self, draft: &Draft) -> Result<AnnotationChanges, AnnotateError> {
-        let (_, new) = self.with(draft)?;
-        Ok(compare::changes(&self.annotations, &new, self.stored(&draft.server).as_ref(), draft))
+        let (_, new) = self.merge(draft)?;
+        Ok(compare::compare_draft(&self.annotations, &new, self.stored_entry(&draft.server).as_ref(), draft))
     }
 
     /// Returns the file's text with the server's annotations replaced by the draft, and the parsed annotations.
-    fn with(&self, draft: &Draft) -> Result<(String, Annotations), AnnotateError> {
-        let shape = |problem: String| AnnotateError::Shape { file: self.path.clone(), problem };
+    fn merge(&self, draft: &Draft) -> Result<(String, Annotations), AnnotateError> {
+        let error = |problem: String| AnnotateError::Shape { file: self.path.clone(), problem };
         let text = json_edit::set(self.text(), &["servers", &draft.server], &draft.to_json());
-        let text = text.map_err(|e| shape(e.to_string()))?;
+        let text = text.map_err(|e| error(e.to_string()))?;
         let new = Annotations::from_json(&text, &self.path.display().to_string())?;
         let same = |server: &str| new.tools(server).eq(self.annotations.tools(server));
-        let stays = |server: &str| server == draft.server || same(server);
-        if !new.servers().all(stays) || !self.annotations.servers().all(stays) {
-            return Err(shape("the annotations of other servers would change".to_owned()));
+        let is_unchanged = |server: &str| server == draft.server || same(server);
+        if !new.servers().all(is_unchanged) || !self.annotations.servers().all(is_unchanged) {
+            return Err(error("the annotations of other servers would change".to_owned()));
         }
         Ok((text, new))
     }
@@ -130,8 +131,8 @@ impl AnnotationsFile {
     /// # Errors
     /// Returns an [`AnnotateError`] on failure, in which case the old file is unchanged.
     pub fn write(&self, draft: &Draft) -> Result<(), AnnotateError> {
-        let (new, _) = self.with(draft)?;
-        if read(&self.path)? != self.found {
+        let (new, _) = self.merge(draft)?;
+        if read(&self.path)? != self.content {
             return Err(AnnotateError::Changed(self.path.clone()));
         }
         atomic_file::replace(&self.path, &new)
@@ -139,11 +140,11 @@ impl AnnotationsFile {
     }
 
     fn text(&self) -> &str {
-        self.found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON)
+        self.content.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON)
     }
 
     /// Returns the server's annotations in the file, as JSON.
-    fn stored(&self, server: &str) -> Option<Value> {
+    fn stored_entry(&self, server: &str) -> Option<Value> {
         let mut file: Value = serde_json::from_str(self.text()).ok()?;
         file.get_mut("servers")?.get_mut(server).map(Value::take)
     }

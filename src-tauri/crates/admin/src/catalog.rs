@@ -3,7 +3,7 @@
 //!
 //! - Makes no network requests and installs nothing. Only `add` and [`Bundle::open`] write files, and only the
 //!   validation of setting values reads from disk.
-//! - An unknown key makes the whole catalog invalid, so that no setting is silently ignored.
+//! - An unknown key makes the whole catalog invalid, so no setting is silently ignored.
 //! - The generated entries are tested with the real servers.
 
 mod add;
@@ -11,26 +11,26 @@ mod addition;
 mod addition_error;
 mod bundle;
 mod command_line;
-mod documented;
 mod fill;
-mod foreign;
+mod from_documentation;
 mod names;
 mod settings;
 mod snippet;
+mod untrusted_entry;
 
-pub use add::{AddError, AddRequest, AddedServer, add, add_server, candidates};
+pub use add::{AddError, AddRequest, AddedServer, add, add_server, servers_with_addition};
 pub(crate) use addition::DATA_VARIABLES;
 pub use addition::{Addition, AdditionChoices};
 pub use addition_error::AdditionError;
 pub use bundle::{
-    BUNDLE_ENDINGS, Bundle, BundleAnswers, BundleAuthor, BundleError, BundleManifest, BundleSetting,
+    BUNDLE_EXTENSIONS, Bundle, BundleAnswers, BundleAuthor, BundleError, BundleManifest, BundleSetting,
     SettingKind, UnpackError, secret_name,
 };
 pub use command_line::COMMANDS;
 pub use fill::EntryValues;
-pub(crate) use foreign::{Checked, checked};
-pub use foreign::{ForeignTextError, GivenSecrets};
 pub use settings::{SettingError, ValueKind};
+pub use untrusted_entry::{GivenSecrets, UntrustedEntryError};
+pub(crate) use untrusted_entry::{ValidatedEntry, validate};
 
 use ironcurtain_config::SandboxSettings;
 use ironcurtain_policy::defaults;
@@ -66,7 +66,7 @@ const SHIPPED: &[(&str, &str)] = &[
 pub enum CatalogError {
     /// An embedded entry is invalid.
     #[error("invalid catalog entry `{id}`: {problem}")]
-    Damaged {
+    InvalidEntry {
         /// Id of the entry.
         id: String,
         /// Error in the entry.
@@ -74,7 +74,7 @@ pub enum CatalogError {
     },
     /// A required setting is missing.
     #[error("`{id}` requires `--set {name}=...`: {about}")]
-    Unset {
+    MissingSetting {
         /// Id of the entry.
         id: String,
         /// Missing setting.
@@ -84,7 +84,7 @@ pub enum CatalogError {
     },
     /// A value was given for a setting that the server does not have.
     #[error("unknown setting `{name}` of `{id}`")]
-    NoSetting {
+    UnknownSetting {
         /// Id of the entry.
         id: String,
         /// Unknown setting.
@@ -92,7 +92,7 @@ pub enum CatalogError {
     },
     /// A package folder was given for a server without a package.
     #[error("`{id}` is not installed from a package; leave out `--from`")]
-    NoPackage {
+    NotAPackage {
         /// Id of the entry.
         id: String,
     },
@@ -109,7 +109,7 @@ impl Catalog {
     /// Returns the catalog embedded in the program.
     ///
     /// # Errors
-    /// Returns [`CatalogError::Damaged`] if an embedded entry is invalid.
+    /// Returns [`CatalogError::InvalidEntry`] if an embedded entry is invalid.
     pub fn shipped() -> Result<Self, CatalogError> {
         SHIPPED.iter().map(|(id, text)| KnownServer::read(id, text)).collect::<Result<_, _>>().map(Self)
     }
@@ -232,14 +232,14 @@ struct Template {
 
 impl KnownServer {
     fn read(id: &str, text: &str) -> Result<Self, CatalogError> {
-        let damaged = |problem: String| CatalogError::Damaged { id: id.to_owned(), problem };
-        let known: Self = serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
+        let invalid_entry = |problem: String| CatalogError::InvalidEntry { id: id.to_owned(), problem };
+        let known: Self = serde_json::from_str(text).map_err(|e| invalid_entry(e.to_string()))?;
         let sandbox = Value::Object(known.entry.sandbox.clone());
-        serde_json::from_value::<SandboxSettings>(sandbox).map_err(|e| damaged(e.to_string()))?;
+        serde_json::from_value::<SandboxSettings>(sandbox).map_err(|e| invalid_entry(e.to_string()))?;
         match (known.schema_version, known.id == id) {
             (1, true) => Ok(known),
-            (1, false) => Err(damaged(format!("expected the id `{id}`, found `{}`", known.id))),
-            (n, _) => Err(damaged(format!("unsupported `schemaVersion` {n}, expected 1"))),
+            (1, false) => Err(invalid_entry(format!("expected the id `{id}`, found `{}`", known.id))),
+            (n, _) => Err(invalid_entry(format!("unsupported `schemaVersion` {n}, expected 1"))),
         }
     }
 
@@ -247,7 +247,7 @@ impl KnownServer {
     /// name `server`. Returns `None` if the catalog has no annotations for this server.
     ///
     /// # Errors
-    /// Returns [`CatalogError::Damaged`] if an embedded entry is invalid.
+    /// Returns [`CatalogError::InvalidEntry`] if an embedded entry is invalid.
     pub fn annotations(&self, server: &str) -> Result<Option<Value>, CatalogError> {
         let mut tools = match &self.tools_of {
             None => self.tools.clone(),
@@ -268,11 +268,11 @@ impl KnownServer {
         struct Tools {
             tools: Vec<Map<String, Value>>,
         }
-        let damaged = |problem: String| CatalogError::Damaged { id: self.id.clone(), problem };
+        let invalid_entry = |problem: String| CatalogError::InvalidEntry { id: self.id.clone(), problem };
         let mut file: File =
-            serde_json::from_str(defaults::ANNOTATIONS_JSON).map_err(|e| damaged(e.to_string()))?;
+            serde_json::from_str(defaults::ANNOTATIONS_JSON).map_err(|e| invalid_entry(e.to_string()))?;
         let tools = file.servers.remove(server);
-        Ok(tools.ok_or_else(|| damaged(format!("no annotations ship for `{server}`")))?.tools)
+        Ok(tools.ok_or_else(|| invalid_entry(format!("no annotations ship for `{server}`")))?.tools)
     }
 }
 

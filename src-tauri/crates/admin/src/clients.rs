@@ -5,19 +5,19 @@
 //! - Disconnecting restores the original file if only IronCurtain has changed it since. Otherwise, it restores only
 //!   the replaced entries.
 
+mod client_command;
 mod connect;
-mod own_command;
 mod record;
 mod survey;
 
-pub use connect::{ClientChange, ConnectRequest, NotConnected, Unmoved};
-pub use own_command::OwnCommand;
-pub use survey::{ClientReport, ClientState, EntryReport, EntryUse};
+pub use client_command::ClientCommand;
+pub use connect::{ClientChange, ConnectRequest, UnmovedEntry, UnmovedReason};
+pub use survey::{ClientReport, ClientState, EntryReport, EntryTarget};
 
 use crate::file_edit::FileEditError;
 use crate::servers_file::ServerChangeError;
 use ironcurtain_client_config::{
-    DocumentError, FoundClient, KnownClient, Places, ShimSelection, StartCommand,
+    ClientDirs, DocumentError, FoundClient, KnownClient, ShimSelection, StartCommand,
 };
 use ironcurtain_config::ConfigError;
 use ironcurtain_config::home::{Home, HomeError};
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Clients {
     home: Home,
-    places: Places,
+    client_dirs: ClientDirs,
     /// Absolute path of `ironcurtain-shim`.
     shim: PathBuf,
     /// Environment variables that the shim needs, because agent clients pass on few variables.
@@ -108,7 +108,7 @@ pub enum ClientError {
     #[error(
         "{client} already has an entry `{name}`, which starts `{starts}`; to run it through IronCurtain, use `--move`"
     )]
-    Taken {
+    NameInUse {
         /// Display name of the client.
         client: &'static str,
         /// Name of the entry.
@@ -120,16 +120,16 @@ pub enum ClientError {
     #[error("{0} is not connected")]
     NotConnected(&'static str),
     /// The command that the client provides for changing its settings failed.
-    #[error("`{command}` failed: {said}; check its settings with `ironcurtain clients list`")]
-    OwnCommand {
+    #[error("`{command}` failed: {output}; check its settings with `ironcurtain clients list`")]
+    Command {
         /// Command line that failed.
         command: String,
         /// Last line of the command's output.
-        said: String,
+        output: String,
     },
     /// The record of original settings is invalid.
     #[error("failed to read `{file}`: {problem}")]
-    Record {
+    InvalidRecord {
         /// Path of the record.
         file: PathBuf,
         /// Parser error.
@@ -157,10 +157,11 @@ impl Clients {
         if !shim.is_file() {
             return Err(ClientError::NoShim(shim));
         }
-        let places = Places::of(&home.person, |name| env::var_os(name).map(PathBuf::from));
-        let moved = env::var(HOME_VARIABLE).ok().filter(|home| !home.is_empty());
-        let environment = moved.map(|home| (HOME_VARIABLE.to_owned(), home)).into_iter().collect();
-        Ok(Self { home, places, shim, environment })
+        let client_dirs =
+            ClientDirs::from_environment(&home.user_home, |name| env::var_os(name).map(PathBuf::from));
+        let ironcurtain_home = env::var(HOME_VARIABLE).ok().filter(|home| !home.is_empty());
+        let environment = ironcurtain_home.map(|home| (HOME_VARIABLE.to_owned(), home)).into_iter().collect();
+        Ok(Self { home, client_dirs, shim, environment })
     }
 
     /// Returns the command that starts the shim for the selected servers.
@@ -173,7 +174,7 @@ impl Clients {
         let client =
             KnownClient::named(target.id).ok_or_else(|| ClientError::Unknown(target.id.to_owned()))?;
         let found = match (target.project, client.project_file) {
-            (None, _) => client.find(&self.places, has_program),
+            (None, _) => client.find(&self.client_dirs, has_program),
             (Some(_), None) => return Err(ClientError::NoProject(client.name)),
             (Some(project), Some(file)) => {
                 check_stays_inside(project, file)?;
@@ -185,33 +186,33 @@ impl Clients {
                 })
             }
         };
-        let nowhere = || ClientError::Missing { client: client.name, file: PathBuf::new() };
-        Ok((client, found.ok_or_else(nowhere)?))
+        let no_settings = || ClientError::Missing { client: client.name, file: PathBuf::new() };
+        Ok((client, found.ok_or_else(no_settings)?))
     }
 }
 
 /// Returns an error for a symlink that leads outside the project or to a missing file. Such a link would let the
 /// project redirect reads and writes.
 fn check_stays_inside(project: &Path, file: &str) -> Result<(), ClientError> {
-    let whole = project.canonicalize().unwrap_or_else(|_| project.to_path_buf());
-    let mut part = project.to_path_buf();
+    let root = project.canonicalize().unwrap_or_else(|_| project.to_path_buf());
+    let mut path = project.to_path_buf();
     for name in Path::new(file).components() {
-        part.push(name);
-        let Ok(target) = part.read_link() else { continue };
-        let leads_inside = part.canonicalize().is_ok_and(|real| real.starts_with(&whole));
-        if !leads_inside {
-            return Err(ClientError::LeavesProject { file: part, target });
+        path.push(name);
+        let Ok(target) = path.read_link() else { continue };
+        let is_inside = path.canonicalize().is_ok_and(|real| real.starts_with(&root));
+        if !is_inside {
+            return Err(ClientError::LeavesProject { file: path, target });
         }
     }
     Ok(())
 }
 
 fn has_program(name: &str) -> bool {
-    program(name).is_some()
+    find_program(name).is_some()
 }
 
 /// Searches for a program on `PATH`.
-fn program(name: &str) -> Option<PathBuf> {
+fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }

@@ -15,7 +15,7 @@ use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, PolicySnapshot, Server, Servers};
 use ironcurtain_grants::{Pins, ToolPin};
 use ironcurtain_packages::{PackageState, Packages};
-use ironcurtain_protocol::AskedOn;
+use ironcurtain_protocol::PromptLocation;
 use ironcurtain_secrets::SecretStore;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -33,14 +33,16 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(20);
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
     /// Component that was checked, in one or two words.
-    pub about: String,
+    #[serde(rename = "about")]
+    pub component: String,
     /// Condition of the component.
     pub condition: Condition,
     /// Explanation of the condition for the user.
-    pub says: String,
+    #[serde(rename = "says")]
+    pub message: String,
     /// Command that fixes the problem, or other advice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mend: Option<String>,
+    #[serde(rename = "mend", skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
 }
 
 /// Condition of a component. Variants are ordered from best to worst.
@@ -57,7 +59,7 @@ pub enum Condition {
 
 /// State of the trusted process as determined by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Running {
+pub enum DaemonStatus {
     /// The process is not running.
     No,
     /// The process is running and responds.
@@ -69,12 +71,12 @@ pub enum Running {
         /// Problem with the rules of the user's organization, as a sentence.
         managed_trouble: Option<String>,
         /// Front end that asks the user.
-        asked_on: AskedOn,
+        prompt_location: PromptLocation,
         /// `true` if the trusted process has unlocked the encrypted secrets file.
         has_secrets: bool,
     },
     /// The process is running but does not respond, or its socket cannot be used. Contains the reason.
-    Silent(String),
+    Unresponsive(String),
 }
 
 /// Settings for the checks.
@@ -93,30 +95,30 @@ pub struct Doctor {
 }
 
 impl Diagnosis {
-    fn new(about: &str, condition: Condition, says: impl Into<String>) -> Self {
-        Self { about: about.to_owned(), condition, says: says.into(), mend: None }
+    fn new(component: &str, condition: Condition, message: impl Into<String>) -> Self {
+        Self { component: component.to_owned(), condition, message: message.into(), fix: None }
     }
 
-    fn ok(about: &str, says: impl Into<String>) -> Self {
-        Self::new(about, Condition::Ok, says)
+    fn ok(component: &str, message: impl Into<String>) -> Self {
+        Self::new(component, Condition::Ok, message)
     }
 
-    fn warning(about: &str, says: impl Into<String>) -> Self {
-        Self::new(about, Condition::Warning, says)
+    fn warning(component: &str, message: impl Into<String>) -> Self {
+        Self::new(component, Condition::Warning, message)
     }
 
-    fn problem(about: &str, says: impl Into<String>) -> Self {
-        Self::new(about, Condition::Problem, says)
+    fn problem(component: &str, message: impl Into<String>) -> Self {
+        Self::new(component, Condition::Problem, message)
     }
 
-    fn with_fix(self, mend: impl Into<String>) -> Self {
-        Self { mend: Some(mend.into()), ..self }
+    fn with_fix(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
     }
 }
 
 impl Doctor {
     /// Runs all checks. Calls `progress` with the name of each slow check before it starts.
-    pub async fn check(&self, running: &Running, progress: impl Fn(&str)) -> Vec<Diagnosis> {
+    pub async fn check(&self, running: &DaemonStatus, progress: impl Fn(&str)) -> Vec<Diagnosis> {
         let mut found = checks::programs(&self.programs);
         progress("the sandbox");
         found.push(checks::sandbox(self));
@@ -141,11 +143,11 @@ impl Doctor {
                 let logins = LoginStates::load(&self.home);
                 let checks = futures_util::stream::iter(servers.iter()).map(|server| async {
                     progress(&server.name);
-                    match logins.of(server) {
+                    match logins.state_of(server) {
                         Some(LoginState::Expired) => needed_login(&server.name, "your login has expired"),
                         Some(LoginState::Required) => needed_login(&server.name, "it requires a login"),
-                        login if self.deep => self.started(server, login).await,
-                        login => with_login(self.stored(server), login),
+                        login if self.deep => self.check_started(server, login).await,
+                        login => with_login(self.check_stored(server), login),
                     }
                 });
                 found.extend(checks.buffered(MAX_CONCURRENT).collect::<Vec<_>>().await);
@@ -156,7 +158,7 @@ impl Doctor {
             found.extend(checks::clients(&clients.survey()));
         }
         progress("the record");
-        found.push(checks::record(&self.home));
+        found.push(checks::audit_log(&self.home));
         found.extend(organization::export(&self.home, &self.secrets()).await);
         found.push(checks::disk(&self.home));
         found.extend(checks::limits());
@@ -168,61 +170,64 @@ impl Doctor {
     }
 
     /// Reports the stored state of a server without starting it.
-    fn stored(&self, server: &Server) -> Diagnosis {
-        let (name, about) = (server.name.as_str(), format!("server {}", server.name));
-        if let PackageState::NotReady(problem) = Packages::of(&self.home).state(server) {
-            return Diagnosis::problem(&about, problem.to_string())
+    fn check_stored(&self, server: &Server) -> Diagnosis {
+        let (name, component) = (server.name.as_str(), format!("server {}", server.name));
+        if let PackageState::NotReady(problem) = Packages::in_home(&self.home).state(server) {
+            return Diagnosis::problem(&component, problem.to_string())
                 .with_fix(format!("`ironcurtain servers install {name}`"));
         }
         // The grants check already reports an unreadable database.
-        let pins = Pins::of(&self.home.database()).of_server(&server.identity()).unwrap_or_default();
+        let pins = Pins::of(&self.home.database()).for_server(&server.identity()).unwrap_or_default();
         let suspended = pins.iter().filter(|pin| pin.needs_decision()).count();
         if suspended > 0 {
-            let says = format!("changed {suspended} of its tools, which are suspended until you decide");
-            return Diagnosis::warning(&about, says).with_fix(format!("`ironcurtain servers diff {name}`"));
+            let message = format!("changed {suspended} of its tools, which are suspended until you decide");
+            return Diagnosis::warning(&component, message)
+                .with_fix(format!("`ironcurtain servers diff {name}`"));
         }
         let tools: BTreeSet<&str> = pins.iter().map(|pin: &ToolPin| pin.tool.as_str()).collect();
         if tools.is_empty() {
-            return Diagnosis::ok(&about, "not used yet").with_fix("`ironcurtain doctor --deep` starts it");
+            return Diagnosis::ok(&component, "not used yet")
+                .with_fix("`ironcurtain doctor --deep` starts it");
         }
         let count = if tools.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", tools.len()) };
-        Diagnosis::ok(&about, format!("has listed {count}"))
+        Diagnosis::ok(&component, format!("has listed {count}"))
     }
 
     /// Starts a server and reports whether it lists its tools.
-    async fn started(&self, server: &Server, login: Option<LoginState>) -> Diagnosis {
+    async fn check_started(&self, server: &Server, login: Option<LoginState>) -> Diagnosis {
         let (name, secrets) = (server.name.as_str(), self.secrets());
-        let about = format!("server {name}");
+        let component = format!("server {name}");
         let has_secrets =
             !server.secret_names().is_empty() || matches!(login, Some(LoginState::LoggedIn { .. }));
         if has_secrets && matches!(secrets.file_is_locked(), Ok(Some(true))) {
-            let says =
+            let message =
                 "not started for this check, because its secrets are in the encrypted file, which is locked";
-            return Diagnosis::warning(&about, says)
+            return Diagnosis::warning(&component, message)
                 .with_fix(format!("`ironcurtain servers annotate {name}` asks for its passphrase"));
         }
         let inspection = Inspection {
             home: self.home.clone(),
             programs: self.programs.clone(),
             allow_root: self.allow_root,
-            patience: SERVER_TIMEOUT,
+            timeout: SERVER_TIMEOUT,
             secrets,
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
-            Ok(tools) => {
-                with_login(Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())), login)
-            }
+            Ok(tools) => with_login(
+                Diagnosis::ok(&component, format!("starts and lists {} tools", tools.len())),
+                login,
+            ),
             // The grants check already reports an unreadable database.
             Err(InspectError::Grants(_)) => {
-                Diagnosis::warning(&about, "not started for a check: the grants cannot be read")
+                Diagnosis::warning(&component, "not started for a check: the grants cannot be read")
             }
-            Err(problem) => Diagnosis::problem(&about, problem.to_string()),
+            Err(problem) => Diagnosis::problem(&component, problem.to_string()),
         }
     }
 }
 
-fn needed_login(server: &str, says: &str) -> Diagnosis {
-    Diagnosis::warning(&format!("server {server}"), says)
+fn needed_login(server: &str, message: &str) -> Diagnosis {
+    Diagnosis::warning(&format!("server {server}"), message)
         .with_fix(format!("`ironcurtain servers login {server}`"))
 }
 
@@ -230,5 +235,5 @@ fn needed_login(server: &str, says: &str) -> Diagnosis {
 fn with_login(diagnosis: Diagnosis, login: Option<LoginState>) -> Diagnosis {
     // A server without a stored login may not need one.
     let Some(login @ LoginState::LoggedIn { .. }) = login else { return diagnosis };
-    Diagnosis { says: format!("{}; {login}", diagnosis.says), ..diagnosis }
+    Diagnosis { message: format!("{}; {login}", diagnosis.message), ..diagnosis }
 }

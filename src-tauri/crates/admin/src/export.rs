@@ -1,6 +1,6 @@
 //! Exports audit entries for other programs.
 //!
-//! - Adds values that the log stores only once to every exported line, so that each line is complete.
+//! - Adds values that the log stores only once to every exported line so that each line is complete.
 //! - INVARIANT: no CSV cell with text from an agent can be evaluated as a spreadsheet formula.
 
 use ironcurtain_audit::{self as audit, Entry, Filter};
@@ -33,7 +33,7 @@ const COLUMNS: [&str; 18] = [
 
 /// Format of exported entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExportForm {
+pub enum LogExportFormat {
     /// One JSON object per line.
     JsonLines,
     /// Comma-separated values.
@@ -62,19 +62,19 @@ pub enum ExportError {
 pub fn export(
     home: &Home,
     filter: &Filter,
-    form: ExportForm,
+    format: LogExportFormat,
     mut out: impl Write,
     line: impl Fn(String) -> String,
 ) -> Result<usize, ExportError> {
     let mut write = |text: String| writeln!(out, "{}", line(text)).map_err(ExportError::Write);
-    if form == ExportForm::Table {
+    if format == LogExportFormat::Table {
         write(COLUMNS.join(","))?;
     }
     let mut count = 0;
     for entry in audit::all(&home.audit(), u64::MAX).map_err(ExportError::Log)? {
         let entry = entry.map_err(ExportError::Log)?;
-        if filter.takes(&entry) {
-            write(written(&entry, form)?)?;
+        if filter.matches(&entry) {
+            write(format_entry(&entry, format)?)?;
             count += 1;
         }
     }
@@ -82,15 +82,15 @@ pub fn export(
     Ok(count)
 }
 
-fn written(entry: &Entry, form: ExportForm) -> Result<String, serde_json::Error> {
-    match form {
-        ExportForm::JsonLines => serde_json::to_string(entry),
-        ExportForm::Table => Ok(row(&serde_json::to_value(entry)?)),
+fn format_entry(entry: &Entry, format: LogExportFormat) -> Result<String, serde_json::Error> {
+    match format {
+        LogExportFormat::JsonLines => serde_json::to_string(entry),
+        LogExportFormat::Table => Ok(table_row(&serde_json::to_value(entry)?)),
     }
 }
 
 /// Formats an entry as a CSV row.
-fn row(entry: &Value) -> String {
+fn table_row(entry: &Value) -> String {
     let cell = |column: &&str| {
         let value = match *column {
             "status" | "rule" | "reason" => entry.pointer(&format!("/policyDecision/{column}")),
@@ -100,17 +100,17 @@ fn row(entry: &Value) -> String {
             (_, None) => String::new(),
             ("timestamp", Some(time)) => time_of_day(time.as_u64().unwrap_or_default()),
             ("paths", Some(Value::Array(paths))) => {
-                quoted(&paths.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"))
+                csv_field(&paths.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("\n"))
             }
-            (_, Some(Value::String(text))) => quoted(text),
-            (_, Some(value)) => quoted(&value.to_string()),
+            (_, Some(Value::String(text))) => csv_field(text),
+            (_, Some(value)) => csv_field(&value.to_string()),
         }
     };
     COLUMNS.iter().map(cell).collect::<Vec<_>>().join(",")
 }
 
 /// Formats text as a CSV cell. Text that a spreadsheet would evaluate as a formula gets a leading apostrophe.
-fn quoted(text: &str) -> String {
+fn csv_field(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn text_stays_in_one_cell_and_is_never_a_formula() {
-        assert_eq!(quoted("plain"), "plain");
-        assert_eq!(quoted("a,b \"c\"\nd"), "\"a,b \"\"c\"\"\nd\"");
-        assert_eq!(quoted("=HYPERLINK(1,2)"), "\"'=HYPERLINK(1,2)\"");
+        assert_eq!(csv_field("plain"), "plain");
+        assert_eq!(csv_field("a,b \"c\"\nd"), "\"a,b \"\"c\"\"\nd\"");
+        assert_eq!(csv_field("=HYPERLINK(1,2)"), "\"'=HYPERLINK(1,2)\"");
     }
 }

@@ -6,7 +6,7 @@
 //!   again.
 //! - Starting from scratch deletes nothing. Before anything is moved, a file records everything that is set aside.
 
-mod put_aside;
+mod set_aside;
 
 use crate::file_edit::FileEditError;
 use crate::servers_file::ServerChangeError;
@@ -16,7 +16,7 @@ use ironcurtain_grants::{Binding, Bindings, IdentityDecision, StandingGrant, Sto
 use ironcurtain_packages::Packages;
 use ironcurtain_secrets::SecretError;
 use ironcurtain_server_identity::{
-    Digests, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity,
+    Digests, IdentityError, IdentitySuspension, ServerIdentity, StoredServerState,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub enum IdentityChangeError {
     },
     /// The file that records everything set aside is invalid.
     #[error("failed to read `{file}`: {source}; repair it, or move it away")]
-    Note {
+    Parse {
         /// Path of the file.
         file: PathBuf,
         /// Parser error.
@@ -74,7 +74,7 @@ pub enum IdentityChangeError {
     Changed(String),
     /// The server still has grants, which must be revoked first.
     #[error("{count} grants of `{server}` are still in effect; revoke them first")]
-    GrantsLeft {
+    HasGrants {
         /// Name of the server.
         server: String,
         /// Number of remaining grants.
@@ -90,7 +90,7 @@ pub struct SuspendedServer {
     /// Difference between the two programs, in words.
     pub change: String,
     /// State that is suspended until the user decides.
-    pub kept: KeptUnderName,
+    pub stored_state: StoredServerState,
     home: Home,
     owner: Option<String>,
     found: String,
@@ -106,16 +106,16 @@ pub fn suspended(home: &Home) -> Result<Vec<SuspendedServer>, IdentityChangeErro
     if all.is_empty() {
         return Ok(Vec::new());
     }
-    let under = UnderNames::read(home)?;
-    Ok(all.into_iter().filter_map(|binding| SuspendedServer::of(home, &under, binding)).collect())
+    let states = StoredStates::read(home)?;
+    Ok(all.into_iter().filter_map(|binding| SuspendedServer::from_binding(home, &states, binding)).collect())
 }
 
 /// Returns the state that is stored under a server name.
 ///
 /// # Errors
 /// Returns an [`IdentityChangeError`] if the configuration or the database cannot be read or written.
-pub fn kept(home: &Home, name: &str) -> Result<KeptUnderName, IdentityChangeError> {
-    Ok(UnderNames::read(home)?.kept(home, name))
+pub fn stored_state(home: &Home, name: &str) -> Result<StoredServerState, IdentityChangeError> {
+    Ok(StoredStates::read(home)?.stored_state(home, name))
 }
 
 /// Returns an error if the state under a configured server's name was stored for a different program.
@@ -125,13 +125,14 @@ pub fn kept(home: &Home, name: &str) -> Result<KeptUnderName, IdentityChangeErro
 /// identified.
 pub fn verify(home: &Home, ours: &Path, server: &Server) -> Result<(), IdentityChangeError> {
     let Some(binding) = Bindings::of(&home.database()).get(&server.name)? else { return Ok(()) };
-    let found = now(home, ours, server)?;
+    let found = current_identity(home, ours, server)?;
     let Some(change) = found.change_from(binding.owner.as_deref()) else { return Ok(()) };
-    let kept = kept(home, &server.name)?;
-    if kept.is_empty() {
+    let stored_state = stored_state(home, &server.name)?;
+    if stored_state.is_empty() {
         return Ok(());
     }
-    let suspension = IdentitySuspension { server: server.name.clone(), change, kept: kept.to_string() };
+    let suspension =
+        IdentitySuspension { server: server.name.clone(), change, kept: stored_state.to_string() };
     Err(IdentityError::from(suspension).into())
 }
 
@@ -139,17 +140,25 @@ pub fn verify(home: &Home, ours: &Path, server: &Server) -> Result<(), IdentityC
 ///
 /// # Errors
 /// Returns an [`IdentityError`] if its program cannot be identified.
-pub(crate) fn now(home: &Home, ours: &Path, server: &Server) -> Result<ServerIdentity, IdentityError> {
-    let package = Packages::of(home).ready(server).ok().flatten().map(|ready| ready.identity);
+pub(crate) fn current_identity(
+    home: &Home,
+    ours: &Path,
+    server: &Server,
+) -> Result<ServerIdentity, IdentityError> {
+    let package = Packages::in_home(home).verify(server).ok().flatten().map(|ready| ready.identity);
     Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
 }
 
 /// Transfers a server name's state from the program that owns it to an approved update of that program.
-pub(crate) fn carry_over(home: &Home, from: &ServerIdentity, to: &ServerIdentity) -> Result<(), StoreError> {
+pub(crate) fn replace_owner(
+    home: &Home,
+    from: &ServerIdentity,
+    to: &ServerIdentity,
+) -> Result<(), StoreError> {
     let bindings = Bindings::of(&home.database());
     let Some(owner) = bindings.get(&from.name)?.and_then(|binding| binding.owner) else { return Ok(()) };
-    if ServerIdentity::read(&owner).is_some_and(|owner| owner.is(from)) {
-        bindings.carry_over(&from.name, &owner, &to.stored())?;
+    if ServerIdentity::read(&owner).is_some_and(|owner| owner.is_same(from)) {
+        bindings.replace_owner(&from.name, &owner, &to.to_json())?;
     }
     Ok(())
 }
@@ -161,15 +170,15 @@ impl SuspendedServer {
     /// Returns [`IdentityChangeError::NothingSuspended`] if the server has no suspended state.
     pub fn named(home: &Home, name: &str) -> Result<Self, IdentityChangeError> {
         let all = suspended(home)?.into_iter();
-        let nothing = || IdentityChangeError::NothingSuspended(name.to_owned());
-        all.into_iter().find(|one| one.name == name).ok_or_else(nothing)
+        let not_suspended = || IdentityChangeError::NothingSuspended(name.to_owned());
+        all.into_iter().find(|one| one.name == name).ok_or_else(not_suspended)
     }
 
-    fn of(home: &Home, under: &UnderNames, binding: Binding) -> Option<Self> {
+    fn from_binding(home: &Home, states: &StoredStates, binding: Binding) -> Option<Self> {
         let found = binding.found?;
         let change = ServerIdentity::read(&found)?.change_from(binding.owner.as_deref());
         Some(Self {
-            kept: under.kept(home, &binding.server),
+            stored_state: states.stored_state(home, &binding.server),
             change: change.unwrap_or_else(|| "it is the same program again".to_owned()),
             name: binding.server,
             home: home.clone(),
@@ -180,19 +189,19 @@ impl SuspendedServer {
 
     /// Returns the identity of the new program. A decision applies only while the program has this identity.
     #[must_use]
-    pub fn found(&self) -> &str {
+    pub fn current_identity(&self) -> &str {
         &self.found
     }
 
     /// Returns a description of the previous program, or `None` if it is unknown.
     #[must_use]
-    pub fn before(&self) -> Option<String> {
+    pub fn previous_program(&self) -> Option<String> {
         Some(ServerIdentity::read(self.owner.as_deref()?)?.program.shown())
     }
 
     /// Returns a description of the program that the name now starts.
     #[must_use]
-    pub fn now(&self) -> String {
+    pub fn current_program(&self) -> String {
         ServerIdentity::read(&self.found).map(|found| found.program.shown()).unwrap_or_default()
     }
 
@@ -200,33 +209,33 @@ impl SuspendedServer {
     ///
     /// # Errors
     /// Returns [`IdentityChangeError::Changed`] if the server has changed since its state was read.
-    pub fn keep(&self) -> Result<(), IdentityChangeError> {
+    pub fn keep_state(&self) -> Result<(), IdentityChangeError> {
         self.decide(IdentityDecision::Keep)
     }
 
-    /// Writes a file that lists everything that will be set aside, and returns the file's path. The caller must then
+    /// Writes a file that lists everything that will be set aside and returns the file's path. The caller must then
     /// revoke the grants and call [`SuspendedServer::start_afresh`].
     ///
     /// # Errors
     /// Returns an [`IdentityChangeError`] if the configuration or the database cannot be read or written.
-    pub fn note_put_aside(&self) -> Result<PathBuf, IdentityChangeError> {
-        put_aside::note(self)
+    pub fn write_inventory(&self) -> Result<PathBuf, IdentityChangeError> {
+        set_aside::write_inventory(self)
     }
 
     /// Sets aside the annotations, the entry's secret references and the data folder. The server can then start without
     /// them.
     ///
     /// # Errors
-    /// Returns [`IdentityChangeError::GrantsLeft`] while the server has grants. After any error, everything remains
+    /// Returns [`IdentityChangeError::HasGrants`] while the server has grants. After any error, everything remains
     /// suspended.
     pub fn start_afresh(&self) -> Result<(), IdentityChangeError> {
-        let is_its = |grant: &&StandingGrant| grant.subject.server == self.name;
-        let count = StandingGrant::on_disk(&self.home.database())?.iter().filter(is_its).count();
+        let is_for_server = |grant: &&StandingGrant| grant.subject.server == self.name;
+        let count = StandingGrant::on_disk(&self.home.database())?.iter().filter(is_for_server).count();
         if count > 0 {
-            return Err(IdentityChangeError::GrantsLeft { server: self.name.clone(), count });
+            return Err(IdentityChangeError::HasGrants { server: self.name.clone(), count });
         }
-        put_aside::put_aside(self)?;
-        self.decide(IdentityDecision::StartAfresh)
+        set_aside::set_aside(self)?;
+        self.decide(IdentityDecision::StartFresh)
     }
 
     fn decide(&self, decision: IdentityDecision) -> Result<(), IdentityChangeError> {
@@ -238,21 +247,21 @@ impl SuspendedServer {
 }
 
 /// State stored under the names of all servers.
-struct UnderNames {
+struct StoredStates {
     servers: Servers,
     snapshot: PolicySnapshot,
     grants: Vec<StandingGrant>,
 }
 
-impl UnderNames {
+impl StoredStates {
     fn read(home: &Home) -> Result<Self, IdentityChangeError> {
         let servers = Servers::load(home)?;
         let snapshot = PolicySnapshot::load(home, &servers)?;
         Ok(Self { snapshot, servers, grants: StandingGrant::on_disk(&home.database())? })
     }
 
-    fn kept(&self, home: &Home, name: &str) -> KeptUnderName {
+    fn stored_state(&self, home: &Home, name: &str) -> StoredServerState {
         let entry = self.servers.find(Some(name));
-        KeptUnderName::of(home, (name, entry), &self.grants, &self.snapshot.annotations)
+        StoredServerState::of(home, (name, entry), &self.grants, &self.snapshot.annotations)
     }
 }

@@ -12,37 +12,37 @@
 mod conversation;
 mod fault;
 mod folder_listing;
+mod refused_access;
 mod scratch;
 mod tools;
-mod wants;
 
 pub use fault::ServerFault;
 pub use folder_listing::{FolderListing, list_folder};
+pub use refused_access::RefusedAccess;
 pub use tools::ListedTool;
 pub(crate) use tools::fingerprint;
-pub use wants::Wants;
 
 use crate::identity::{IdentityChangeError, verify};
 use crate::named_server::{UnknownServer, named_server};
 use conversation::Conversation;
 use ironcurtain_config::home::{Home, HomeError, UnresolvedPath, canonical_home};
 use ironcurtain_config::{ConfigError, ManagedPolicy, Sandbox, Server, ServerAccess, Servers, SnapshotError};
-use ironcurtain_containment::{Profile, ServerPrograms, Surroundings, view_of};
+use ironcurtain_containment::{Profile, SandboxContext, ServerPrograms, view_of};
 use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{StandingGrant, StoreError};
 use ironcurtain_packages::Packages;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_secrets::SecretStore;
 use ironcurtain_server::network::{self, ServesNetwork};
-use ironcurtain_server::process::{self, LoneProcess, ServersBeside};
+use ironcurtain_server::process::{self, OtherServers, StandaloneProcess};
 use ironcurtain_server::{Containment, ServerStartError};
 use ironcurtain_visible as visible;
+use refused_access::TrialNetwork;
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use wants::TrialNetwork;
 
 /// Settings for inspecting servers.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ pub struct Inspection {
     /// `true` to create sandboxes even as root.
     pub allow_root: bool,
     /// Maximum time for starting the server, and for listing its tools.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Store of the secrets that the entry can reference.
     pub secrets: SecretStore,
 }
@@ -98,30 +98,30 @@ pub enum InspectError {
         reason: Box<ServerStartError>,
     },
     /// The server did not list all of its tools in time.
-    #[error("the server `{server}` did not list its tools within {seconds} s{said}")]
-    Slow {
+    #[error("the server `{server}` did not list its tools within {seconds} s{stderr}")]
+    Timeout {
         /// Name of the server.
         server: String,
         /// Maximum time, in seconds.
         seconds: u64,
         /// Last lines of the server's standard error.
-        said: String,
+        stderr: String,
     },
     /// A remote server did not respond.
     #[error("{0}")]
-    Unanswered(String),
+    NoResponse(String),
     /// A remote server requires a login.
     #[error("{0}")]
     NeedsLogin(String),
     /// The server violated the protocol or exceeded a limit.
-    #[error("the server `{server}` {fault}{said}")]
-    Misbehaved {
+    #[error("the server `{server}` {fault}{stderr}")]
+    Fault {
         /// Name of the server.
         server: String,
         /// Violation or exceeded limit.
         fault: ServerFault,
         /// Last lines of the server's standard error.
-        said: String,
+        stderr: String,
     },
 }
 
@@ -131,7 +131,7 @@ pub struct InspectionResult {
     /// Tools that the server lists, or the reason they could not be listed.
     pub listed: Result<Vec<ListedTool>, InspectError>,
     /// Hosts and files to which the sandbox refused access.
-    pub wants: Wants,
+    pub refused_access: RefusedAccess,
 }
 
 /// Starts a configured server with its secrets, lists its tools and kills it.
@@ -142,12 +142,12 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<InspectionRe
     inspection.home.prepare()?;
     let servers = Servers::load(&inspection.home)?;
     let server = named_server(&servers, name)?;
-    verified(inspection, server).await?.map_err(Box::new)?;
+    check_identity(inspection, server).await?.map_err(Box::new)?;
     inspect_server(inspection, &servers, server).await
 }
 
 /// Returns an error if the state under the server's name was stored for a different program.
-async fn verified(
+async fn check_identity(
     inspection: &Inspection,
     server: &Server,
 ) -> Result<Result<(), IdentityChangeError>, InspectError> {
@@ -155,7 +155,7 @@ async fn verified(
     Ok(tokio::task::spawn_blocking(move || verify(&home, &ours, &server)).await.map_err(io::Error::other)?)
 }
 
-/// Starts one of `servers` without the user's secrets, and lists its tools.
+/// Starts one of `servers` without the user's secrets and lists its tools.
 ///
 /// Used for a server that the user has not accepted yet. The server need not be configured.
 ///
@@ -168,7 +168,7 @@ pub async fn inspect_without_secrets(
 ) -> Result<InspectionResult, InspectError> {
     inspection.home.prepare()?;
     let mut server = named_server(servers, name)?.without_secrets();
-    if verified(inspection, &server).await?.is_err() {
+    if check_identity(inspection, &server).await?.is_err() {
         // Hides the data folder, because it belongs to a different program.
         server = server.without_folder(&inspection.home.server_data(name));
     }
@@ -176,44 +176,44 @@ pub async fn inspect_without_secrets(
 }
 
 /// A server that runs outside any session, and the resources it uses.
-struct StartedAlone {
-    lone: LoneProcess,
+struct StandaloneServer {
+    process: StandaloneProcess,
     scratch: Scratch,
     network: TrialNetwork,
 }
 
-async fn start_alone(
+async fn start_standalone(
     inspection: &Inspection,
     servers: &Servers,
     server: &Server,
-) -> Result<StartedAlone, InspectError> {
-    let person = canonical_home(&inspection.home)?;
+) -> Result<StandaloneServer, InspectError> {
+    let user_home = canonical_home(&inspection.home)?;
     let scratch = Scratch::new(&inspection.home.sessions())?;
     let programs = ServerPrograms {
         dir: inspection.programs.clone(),
         allow_root: inspection.allow_root,
-        packages: Packages::of(&inspection.home),
+        packages: Packages::in_home(&inspection.home),
         secrets: inspection.secrets.clone(),
     };
-    let protected = Arc::new(ManagedPolicy::protection(&inspection.home, &person)?);
-    let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
+    let protected = Arc::new(ManagedPolicy::protection(&inspection.home, &user_home)?);
+    let around = SandboxContext::new(&inspection.home, &user_home, &protected, scratch.folder())?;
     let containment = containment(server, &around);
-    let server = &at_home_in(&around.session_dir, server);
+    let server = &with_scratch_home(&around.session_dir, server);
     let settings = server.sandbox.settings().and_then(|settings| settings.network.as_ref());
     let settings = settings.filter(|_| server.works_with.is_empty());
     let rules = settings.map(network::rules).transpose()?.unwrap_or_default();
     let network = TrialNetwork::new(&server.name, rules);
-    let served: Option<&dyn ServesNetwork> = containment.is_sandboxed().then_some(&network);
+    let proxy: Option<&dyn ServesNetwork> = containment.is_sandboxed().then_some(&network);
     let grants = StandingGrant::on_disk(&inspection.home.database())?;
-    let beside = (&inspection.home, ServersBeside { servers: servers.clone(), grants });
-    let started = process::start_alone(&containment, server, (&programs, &around), served, beside);
-    match tokio::time::timeout(inspection.patience, started).await {
-        Ok(Ok(lone)) => Ok(StartedAlone { lone, scratch, network }),
+    let beside = (&inspection.home, OtherServers { servers: servers.clone(), grants });
+    let started = process::start_standalone(&containment, server, (&programs, &around), proxy, beside);
+    match tokio::time::timeout(inspection.timeout, started).await {
+        Ok(Ok(process)) => Ok(StandaloneServer { process, scratch, network }),
         Ok(Err(reason)) => {
             let reason = Box::new(reason);
             Err(InspectError::NotStarted { server: server.name.clone(), reason })
         }
-        Err(_) => Err(slow(inspection, &server.name, String::new())),
+        Err(_) => Err(timeout_error(inspection, &server.name, String::new())),
     }
 }
 
@@ -226,39 +226,43 @@ pub(crate) async fn inspect_server(
     servers: &Servers,
     server: &Server,
 ) -> Result<InspectionResult, InspectError> {
-    let StartedAlone { lone, scratch, network } = start_alone(inspection, servers, server).await?;
-    let LoneProcess { process, watch } = lone;
+    let StandaloneServer { process, scratch, network } =
+        start_standalone(inspection, servers, server).await?;
+    let StandaloneProcess { process, watch } = process;
     // Local folder names are not sent to a remote server.
     let folder = server.remote.is_none().then_some(scratch.folder());
     let mut conversation = Conversation::new(process, folder);
-    let listed = tokio::time::timeout(inspection.patience, tools::list(&mut conversation)).await;
-    let said = conversation.end().await;
-    let left = watch.map(|watch| watch.finish()).unwrap_or_default();
-    let wants = Wants { hosts: network.refused(), files: wants::files(&said), left };
-    let hint = hidden(server, &inspection.home.person, &said).unwrap_or_default();
-    let said = network.failure() + &hint + &said;
+    let listed = tokio::time::timeout(inspection.timeout, tools::list(&mut conversation)).await;
+    let stderr = conversation.kill().await;
+    let autostart_notices = watch.map(|watch| watch.finish()).unwrap_or_default();
+    let refused_access =
+        RefusedAccess { hosts: network.refused(), files: refused_access::files(&stderr), autostart_notices };
+    let hint = hidden_file_hint(server, &inspection.home.user_home, &stderr).unwrap_or_default();
+    let stderr = network.failure_note() + &hint + &stderr;
     let listed = match listed {
         Ok(Ok(tools)) => Ok(tools),
-        Ok(Err(ServerFault::Unanswered(why))) => Err(InspectError::Unanswered(why)),
+        Ok(Err(ServerFault::NoResponse(why))) => Err(InspectError::NoResponse(why)),
         Ok(Err(ServerFault::NeedsLogin(why))) => Err(InspectError::NeedsLogin(why)),
-        Ok(Err(fault)) => Err(InspectError::Misbehaved { server: server.name.clone(), fault, said }),
-        Err(_) => Err(slow(inspection, &server.name, said)),
+        Ok(Err(fault)) => Err(InspectError::Fault { server: server.name.clone(), fault, stderr }),
+        Err(_) => Err(timeout_error(inspection, &server.name, stderr)),
     };
-    Ok(InspectionResult { listed, wants })
+    Ok(InspectionResult { listed, refused_access })
 }
 
 /// Returns a hint if the server's error output mentions an argument that is a file hidden by its sandbox.
-fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
-    let shown = &server.sandbox.settings()?.filesystem.allow_read;
-    let shown = shown.iter().chain(&server.works_with).map(|path| match path.strip_prefix("~/") {
-        Some(rest) => person.join(rest),
-        None => PathBuf::from(path),
-    });
-    let shown: Vec<PathBuf> = shown.collect();
+fn hidden_file_hint(server: &Server, user_home: &Path, stderr: &str) -> Option<String> {
+    let visible_paths = &server.sandbox.settings()?.filesystem.allow_read;
+    let visible_paths =
+        visible_paths.iter().chain(&server.works_with).map(|path| match path.strip_prefix("~/") {
+            Some(rest) => user_home.join(rest),
+            None => PathBuf::from(path),
+        });
+    let visible_paths: Vec<PathBuf> = visible_paths.collect();
     let is_hidden = |path: &Path| {
-        path.is_absolute() && path.exists() && !shown.iter().any(|shown| path.starts_with(shown))
+        path.is_absolute() && path.exists() && !visible_paths.iter().any(|visible| path.starts_with(visible))
     };
-    let file = server.args.iter().find(|word| said.contains(word.as_str()) && is_hidden(Path::new(word)))?;
+    let file =
+        server.args.iter().find(|word| stderr.contains(word.as_str()) && is_hidden(Path::new(word)))?;
     Some(format!(
         "; its sandbox may hide `{}`; to allow it, add its folder to `sandbox.filesystem.allowRead` in `mcp-servers.json`",
         visible::line(file)
@@ -266,7 +270,7 @@ fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
 }
 
 /// Returns a copy of the server. If it asks for access to files, its home directory is the temporary folder.
-fn at_home_in(scratch: &CanonicalPath, server: &Server) -> Server {
+fn with_scratch_home(scratch: &CanonicalPath, server: &Server) -> Server {
     let mut server = server.clone();
     if server.access == ServerAccess::Ask {
         server.env.entry("HOME".to_owned()).or_insert_with(|| scratch.as_str().to_owned());
@@ -274,12 +278,12 @@ fn at_home_in(scratch: &CanonicalPath, server: &Server) -> Server {
     server
 }
 
-fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
-    InspectError::Slow { server: name.to_owned(), seconds: inspection.patience.as_secs(), said }
+fn timeout_error(inspection: &Inspection, name: &str, stderr: String) -> InspectError {
+    InspectError::Timeout { server: name.to_owned(), seconds: inspection.timeout.as_secs(), stderr }
 }
 
 /// Returns the server's sandbox, or no containment if its entry opts out.
-fn containment(server: &Server, around: &Surroundings) -> Containment {
+fn containment(server: &Server, around: &SandboxContext) -> Containment {
     if server.remote.is_some() {
         return Containment::Remote;
     }

@@ -1,4 +1,4 @@
-//! Installs server packages at a fixed version, so that their servers start without network access.
+//! Installs server packages at a fixed version so that their servers start without network access.
 //!
 //! An entry that uses a package runner (`npx`, `uvx`) is not changed. A separate record determines which installed
 //! package is started for it.
@@ -20,7 +20,7 @@ mod store;
 mod update;
 
 pub use build_error::BuildError;
-pub use fetch::{Installed, install, install_among, is_packaged, sweep};
+pub use fetch::{Installed, install, install_from, is_packaged, sweep};
 pub use update::{ToolChange, Update, UpdateCheck, check_for_update};
 
 use crate::inspect::InspectError;
@@ -46,12 +46,12 @@ pub struct Installer {
     /// `true` to create sandboxes even as root.
     pub allow_root: bool,
     /// Maximum time for each run of a package manager and for each inspection of a server.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Store of the secrets that server entries can reference.
     pub secrets: SecretStore,
     /// Called before waiting for another server's installation to finish, with the name of that server. If `None`,
     /// the installation fails instead of waiting.
-    pub waiting: Option<fn(&str)>,
+    pub on_wait: Option<fn(&str)>,
 }
 
 /// Error from installing or updating a package.
@@ -76,7 +76,7 @@ pub enum InstallError {
     #[error(
         "the new version is installed, but the server's grants and data could not be transferred to it: {0}"
     )]
-    NotCarriedOver(#[from] StoreError),
+    StateTransfer(#[from] StoreError),
     /// The server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
@@ -85,7 +85,7 @@ pub enum InstallError {
     NoPackage(String),
     /// The server's entry is invalid.
     #[error("failed to install the server `{server}`: {problem}")]
-    NotUnderstood {
+    InvalidEntry {
         /// Name of the server.
         server: String,
         /// Problem with the server's entry.
@@ -93,7 +93,7 @@ pub enum InstallError {
     },
     /// The package to update is not installed or cannot be used.
     #[error("failed to update the server `{server}`: {problem}")]
-    NotReady {
+    PackageUnusable {
         /// Name of the server.
         server: String,
         /// Problem with the installed package.
@@ -101,7 +101,7 @@ pub enum InstallError {
     },
     /// Another installation or update holds the lock.
     #[error("another installation or update (`{0}`) has not finished; try again afterwards")]
-    Busy(String),
+    Locked(String),
     /// The package could not be installed.
     #[error("failed to install `{package}`: {problem}")]
     Failed {
@@ -119,7 +119,7 @@ pub enum InstallError {
         problem: Box<InspectError>,
     },
     /// A package folder could not be used.
-    #[error("failed to use `{path}`: {source}")]
+    #[error("failed to access `{path}`: {source}")]
     Folder {
         /// Path of the folder.
         path: PathBuf,
@@ -136,7 +136,7 @@ pub enum InstallError {
     },
     /// The servers file changed after it was read.
     #[error("`{0}` has changed since it was read; try again")]
-    ChangedMeanwhile(PathBuf),
+    ServersChanged(PathBuf),
     /// The old or new servers file is invalid.
     #[error(transparent)]
     Servers(#[from] ServerChangeError),

@@ -16,10 +16,10 @@ pub enum JsonEditError {
     NoObject(#[from] serde_json::Error),
     /// An object on the path contains the key twice.
     #[error("duplicate key `{0}`")]
-    Twice(String),
+    Duplicate(String),
     /// The key to remove does not exist.
     #[error("`{0}` not found")]
-    NotThere(String),
+    NotFound(String),
     /// A value could not be located in the text. This does not occur for valid JSON.
     #[error("failed to locate `{0}` in the text")]
     Lost(String),
@@ -30,25 +30,25 @@ pub enum JsonEditError {
 /// # Errors
 /// Returns a [`JsonEditError`] if the text is not a JSON object or a value on `path` is not an object.
 pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, JsonEditError> {
-    set_below(text, path, value, 1)
+    set_at_depth(text, path, value, 1)
 }
 
-fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<String, JsonEditError> {
+fn set_at_depth(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<String, JsonEditError> {
     let Some((key, rest)) = path.split_first() else { return Err(JsonEditError::NoKey) };
     let members = members(text)?;
-    match place(&members, key)?.and_then(|at| members.get(at)) {
+    match find_member(&members, key)?.and_then(|index| members.get(index)) {
         Some((_, old)) => {
             let new = if rest.is_empty() {
-                written(value, depth)?
+                indented(value, depth)?
             } else {
-                set_below(old.get(), rest, value, depth + 1)?
+                set_at_depth(old.get(), rest, value, depth + 1)?
             };
-            spliced(text, old.get(), &new).ok_or_else(|| JsonEditError::Lost((*key).to_owned()))
+            splice(text, old.get(), &new).ok_or_else(|| JsonEditError::Lost((*key).to_owned()))
         }
         None => {
             let nested =
                 rest.iter().rev().fold(value.clone(), |inner, key| serde_json::json!({ *key: inner }));
-            appended(text, members.is_empty(), key, &written(&nested, depth)?, depth)
+            append(text, members.is_empty(), key, &indented(&nested, depth)?, depth)
         }
     }
 }
@@ -60,26 +60,26 @@ fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<S
 pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, JsonEditError> {
     let Some((key, rest)) = path.split_first() else { return Err(JsonEditError::NoKey) };
     let members = members(text)?;
-    let at = place(&members, key)?.ok_or_else(|| JsonEditError::NotThere((*key).to_owned()))?;
-    let lost = || JsonEditError::Lost((*key).to_owned());
-    let old = members.get(at).ok_or_else(lost)?.1.get();
+    let index = find_member(&members, key)?.ok_or_else(|| JsonEditError::NotFound((*key).to_owned()))?;
+    let not_found_again = || JsonEditError::Lost((*key).to_owned());
+    let old = members.get(index).ok_or_else(not_found_again)?.1.get();
     if !rest.is_empty() {
-        return spliced(text, old, &remove(old, rest)?).ok_or_else(lost);
+        return splice(text, old, &remove(old, rest)?).ok_or_else(not_found_again);
     }
     let end_of = |part: &str| Some(start(text, part)? + part.len());
-    let mut end = end_of(old).ok_or_else(lost)?;
-    let before = at.checked_sub(1).and_then(|before| members.get(before));
-    let begin = match before {
+    let mut end = end_of(old).ok_or_else(not_found_again)?;
+    let before = index.checked_sub(1).and_then(|before| members.get(before));
+    let start_offset = match before {
         // Also removes the preceding comma.
         Some((_, before)) => end_of(before.get()),
         None => text.find('{').map(|open| open + 1),
     };
     if before.is_none() && members.len() > 1 {
         // Also removes the following comma.
-        end += text.get(end..).and_then(|rest| rest.find(',')).ok_or_else(lost)? + 1;
+        end += text.get(end..).and_then(|rest| rest.find(',')).ok_or_else(not_found_again)? + 1;
     }
-    let head = begin.and_then(|begin| text.get(..begin)).ok_or_else(lost)?;
-    Ok(format!("{head}{}", text.get(end..).ok_or_else(lost)?))
+    let head = start_offset.and_then(|start_offset| text.get(..start_offset)).ok_or_else(not_found_again)?;
+    Ok(format!("{head}{}", text.get(end..).ok_or_else(not_found_again)?))
 }
 
 /// Parses an object into its members.
@@ -89,10 +89,10 @@ fn members(text: &str) -> Result<Vec<(String, &RawValue)>, JsonEditError> {
 }
 
 /// Returns the index of a key among the members.
-fn place(members: &[(String, &RawValue)], key: &str) -> Result<Option<usize>, JsonEditError> {
-    let mut found = members.iter().enumerate().filter(|(_, (name, _))| name == key).map(|(at, _)| at);
-    let (member, another) = (found.next(), found.next());
-    if another.is_some() { Err(JsonEditError::Twice(key.to_owned())) } else { Ok(member) }
+fn find_member(members: &[(String, &RawValue)], key: &str) -> Result<Option<usize>, JsonEditError> {
+    let mut found = members.iter().enumerate().filter(|(_, (name, _))| name == key).map(|(index, _)| index);
+    let (member, duplicate) = (found.next(), found.next());
+    if duplicate.is_some() { Err(JsonEditError::Duplicate(key.to_owned())) } else { Ok(member) }
 }
 
 /// Returns the byte offset of a slice within the text that contains it.
@@ -101,13 +101,13 @@ fn start(text: &str, part: &str) -> Option<usize> {
 }
 
 /// Replaces a slice of the text.
-fn spliced(text: &str, part: &str, new: &str) -> Option<String> {
+fn splice(text: &str, part: &str, new: &str) -> Option<String> {
     let start = start(text, part)?;
     Some(format!("{}{new}{}", text.get(..start)?, text.get(start + part.len()..)?))
 }
 
 /// Appends a member to an object's text.
-fn appended(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Result<String, JsonEditError> {
+fn append(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Result<String, JsonEditError> {
     let close = text.rfind('}').ok_or_else(|| JsonEditError::Lost(key.to_owned()))?;
     let (before, after) = text.split_at(close);
     let comma = if empty { "" } else { "," };
@@ -116,7 +116,7 @@ fn appended(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Re
     Ok(format!("{}{comma}\n{inner}{key}: {value}\n{outer}{after}", before.trim_end()))
 }
 
-fn written(value: &Value, depth: usize) -> Result<String, JsonEditError> {
+fn indented(value: &Value, depth: usize) -> Result<String, JsonEditError> {
     let text = serde_json::to_string_pretty(value)?;
     // JSON strings contain no raw line breaks, so this changes only the layout.
     Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))

@@ -8,7 +8,7 @@ use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_client_config::Edit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{LimitSettings, Sandbox, Server};
-use ironcurtain_containment::limits as in_force;
+use ironcurtain_containment::limits as effective_limits;
 use ironcurtain_sandbox::ResourceLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -52,7 +52,7 @@ pub struct LimitDifference {
     /// `true` if the new limit is higher.
     pub is_looser: bool,
     /// Description of the change.
-    pub words: String,
+    pub description: String,
 }
 
 /// Planned change to a server's limits.
@@ -77,7 +77,7 @@ pub enum LimitsError {
     /// The value is out of range, so no server could start with it.
     #[error(
         "{} must be {} to {}, found {value}", .limit.name_in_sentence(), .limit.range().start(),
-        .limit.words(Some(*.limit.range().end()))
+        .limit.format(Some(*.limit.range().end()))
     )]
     Range {
         /// Kind of the limit.
@@ -135,7 +135,7 @@ impl Limit {
     }
 
     /// Returns descriptions of how a looser and a tighter limit affect the server.
-    fn outcomes(self) -> (&'static str, &'static str) {
+    fn effects(self) -> (&'static str, &'static str) {
         match self {
             Self::Memory => ("it can take more memory from other programs", "it fails if it needs more"),
             Self::Processor => ("it can slow down other programs more", "it is slower if it needs more"),
@@ -148,13 +148,13 @@ impl Limit {
 
     /// Formats a value with its unit.
     #[must_use]
-    pub fn words(self, value: Option<u64>) -> String {
+    pub fn format(self, value: Option<u64>) -> String {
         let Some(value) = value else { return "no limit".to_owned() };
         format!("{value} {}", self.unit()).trim_end().to_owned()
     }
 
     /// Returns the value that the entry sets, and the value in effect.
-    fn of(self, settings: &LimitSettings, limits: &ResourceLimits) -> (Option<u64>, Option<u64>) {
+    fn values(self, settings: &LimitSettings, limits: &ResourceLimits) -> (Option<u64>, Option<u64>) {
         let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes / MIB);
         match self {
             Self::Memory => (settings.memory_mib, mib(limits.memory)),
@@ -184,9 +184,9 @@ pub fn limits(server: &Server) -> Vec<ServerLimit> {
     let Some(settings) = server.sandbox.settings().filter(|_| server.remote.is_none()) else {
         return Vec::new();
     };
-    let default = in_force(&LimitSettings::default());
+    let default = effective_limits(&LimitSettings::default());
     let limit = |limit: Limit| {
-        let (own, default) = limit.of(&settings.limits, &default);
+        let (own, default) = limit.values(&settings.limits, &default);
         ServerLimit { limit, own, default }
     };
     Limit::ALL.into_iter().map(limit).collect()
@@ -221,8 +221,8 @@ impl LimitsChange {
         if after == before {
             return Err(LimitsError::Same(found.name));
         }
-        let (way, entry) = servers.entry(server)?;
-        let path: Vec<&str> = way.iter().map(String::as_str).chain(["sandbox", "limits"]).collect();
+        let (keys, entry) = servers.entry(server)?;
+        let path: Vec<&str> = keys.iter().map(String::as_str).chain(["sandbox", "limits"]).collect();
         let text = if after == LimitSettings::default() {
             servers.without(&path)?
         } else {
@@ -244,18 +244,18 @@ impl LimitsChange {
 
 /// Returns the limits whose effective values differ, looser ones first.
 fn differences(before: &LimitSettings, after: &LimitSettings) -> Vec<LimitDifference> {
-    let (was, is) = (in_force(before), in_force(after));
+    let (was, is) = (effective_limits(before), effective_limits(after));
     let difference = |limit: Limit| {
-        let ((_, was), (_, is)) = (limit.of(before, &was), limit.of(after, &is));
+        let ((_, was), (_, is)) = (limit.values(before, &was), limit.values(after, &is));
         let is_looser = match (was, is) {
             (Some(was), Some(is)) => is > was,
             (was, _) => was.is_some(),
         };
-        let (looser, tighter) = limit.outcomes();
-        let (word, outcome) = if is_looser { ("Looser", looser) } else { ("Tighter", tighter) };
-        let (name, now, then) = (limit.name(), limit.words(was), limit.words(is));
-        let words = format!("{name}: {then} instead of {now}. {word}: {outcome}.");
-        (was != is).then_some(LimitDifference { is_looser, words })
+        let (looser, tighter) = limit.effects();
+        let (word, effect) = if is_looser { ("Looser", looser) } else { ("Tighter", tighter) };
+        let (name, old, new) = (limit.name(), limit.format(was), limit.format(is));
+        let description = format!("{name}: {new} instead of {old}. {word}: {effect}.");
+        (was != is).then_some(LimitDifference { is_looser, description })
     };
     let mut all: Vec<_> = Limit::ALL.into_iter().filter_map(difference).collect();
     all.sort_by_key(|one| !one.is_looser);
@@ -318,7 +318,7 @@ mod tests {
         ];
         let change = planned(&home, "a", &wanted).unwrap();
         let words: Vec<_> =
-            change.differences.iter().map(|one| (one.is_looser, one.words.as_str())).collect();
+            change.differences.iter().map(|one| (one.is_looser, one.description.as_str())).collect();
         let expected = [
             (true, "Processes and threads: 1024 instead of 64. Looser: it can start more at once."),
             (true, "Open files of each process: 9000 instead of 4096. Looser: it can keep more files open."),
@@ -332,8 +332,8 @@ mod tests {
         assert_eq!(own(&home, "a"), [(Limit::Memory, 512), (Limit::Processor, 50), (Limit::OpenFiles, 9000)]);
         let defaults = Limit::ALL.map(|limit| (limit, None));
         let back = planned(&home, "a", &defaults).unwrap();
-        assert!(back.differences[0].words.starts_with("Memory: 4096 MiB instead of 512 MiB. Looser:"));
-        assert!(back.differences[1].words.starts_with("CPU time: no limit instead of 50 %"));
+        assert!(back.differences[0].description.starts_with("Memory: 4096 MiB instead of 512 MiB. Looser:"));
+        assert!(back.differences[1].description.starts_with("CPU time: no limit instead of 50 %"));
         back.write().unwrap();
         let text = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
         assert!(!text.contains("limits") && text.contains("\"network\": false"), "{text}");
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn invalid_limits_are_rejected_and_nothing_is_written() {
         let (_dir, home) = home();
-        for (server, limit, value, told) in [
+        for (server, limit, value, expected) in [
             ("b", Limit::Memory, Some(0), "memory must be 32 to 1048576 MiB, found 0"),
             ("b", Limit::Processes, Some(7), "processes and threads must be 8 to 1000000, found 7"),
             (
@@ -360,7 +360,7 @@ mod tests {
             ("nobody", Limit::Memory, Some(64), "no server is named `nobody`"),
         ] {
             let problem = planned(&home, server, &[(limit, value)]).unwrap_err();
-            assert!(problem.starts_with(told), "{problem}");
+            assert!(problem.starts_with(expected), "{problem}");
         }
         let change = planned(&home, "b", &[(Limit::Memory, Some(64))]).unwrap();
         fs::write(home.config.join("mcp-servers.json"), TEXT.replace("mine", "theirs")).unwrap();

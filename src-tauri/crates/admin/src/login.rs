@@ -17,7 +17,9 @@ use ironcurtain_config::{ConfigError, Server, Servers};
 use ironcurtain_mcp::remote::login::{
     CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin,
 };
-use ironcurtain_secrets::{LoginMark, Logins, Secret, SecretError, SecretFileError, SecretStore, in_time};
+use ironcurtain_secrets::{
+    LoginRecord, Logins, Secret, SecretError, SecretFileError, SecretStore, with_unlock_timeout,
+};
 use ironcurtain_server::process::{login_server, unrecorded};
 use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
@@ -88,7 +90,7 @@ pub struct LoginPlan {
     offer: LoginOffer,
     choice: ClientChoice,
     /// Login that the new login replaces.
-    before: Option<StoredLogin>,
+    previous: Option<StoredLogin>,
     /// Other servers that use the same authorization server.
     shared_with: Vec<String>,
 }
@@ -98,7 +100,7 @@ pub struct NewLogin {
     /// Name of the server.
     pub server: String,
     /// Entry for the list of logins.
-    pub mark: LoginMark,
+    pub record: LoginRecord,
     /// Tokens, to be stored under [`ironcurtain_secrets::SecretName::of_login`].
     pub tokens: Secret,
     /// Previous login, to be revoked after the new login is stored.
@@ -139,7 +141,7 @@ impl LoginPlan {
             return Err(LogInError::HasHeader(name.to_owned()));
         }
         let logins = Logins::of(secrets);
-        let before = earlier(&logins, name, remote.url()).await?;
+        let previous = stored_login(&logins, name, remote.url()).await?;
         let choice = match options.client_id {
             Some(id) => ClientChoice {
                 client_id: Some(id),
@@ -147,18 +149,18 @@ impl LoginPlan {
                 redirect: options.redirect,
                 ..ClientChoice::default()
             },
-            None => before.as_ref().and_then(StoredLogin::own_client).unwrap_or_default(),
+            None => previous.as_ref().and_then(StoredLogin::own_client).unwrap_or_default(),
         };
         let choice = ClientChoice { scopes: options.scopes, ..choice };
         let offer = LoginOffer::discover(login_server(name, remote, unrecorded(name))).await?;
         offer.check(&choice)?;
-        let all: BTreeMap<String, LoginMark> = logins.all()?;
-        let shares = |(other, mark): (String, LoginMark)| {
-            (other != name && mark.issuer == offer.issuer()).then_some(other)
+        let all: BTreeMap<String, LoginRecord> = logins.all()?;
+        let shares = |(other, record): (String, LoginRecord)| {
+            (other != name && record.issuer == offer.issuer()).then_some(other)
         };
         let shared_with = all.into_iter().filter_map(shares).collect();
         let (home, address) = (home.clone(), remote.to_string());
-        Ok(Self { home, address, server, offer, choice, before, shared_with })
+        Ok(Self { home, address, server, offer, choice, previous, shared_with })
     }
 
     /// Describes the login: the server that receives the token, the token's issuer, and its scopes.
@@ -178,7 +180,7 @@ impl LoginPlan {
             [] => "Scopes: those that the authorization server gives by default".to_owned(),
             scopes => format!("Scopes: {}", scopes.join(", ")),
         });
-        if self.offer.is_elsewhere() {
+        if self.offer.has_other_host() {
             lines.push(format!(
                 "`{name}` gets a token of another host. Log in only if you know that it uses this host."
             ));
@@ -215,41 +217,41 @@ impl LoginPlan {
     /// Returns [`LogInError`] if a step fails or the user does not complete the login in time.
     pub async fn perform(self, open: impl FnOnce(&Url) -> bool) -> Result<NewLogin, LogInError> {
         let listener = CallbackListener::open(self.choice.redirect.clone()).await?;
-        let begun = self.offer.begin(self.choice, &listener.redirect()).await?;
-        if !open(begun.page()) {
+        let pending = self.offer.begin(self.choice, &listener.redirect()).await?;
+        if !open(pending.page()) {
             return Err(LogInError::NoBrowser(self.server.name));
         }
-        let callback = listener.answer(&begun.state()).await?;
-        let login = begun.finish(callback).await?;
+        let callback = listener.answer(&pending.state()).await?;
+        let login = pending.finish(callback).await?;
         // The entry may have been changed or removed while the user was logging in.
         let servers = Servers::load(&self.home);
-        let now = servers.as_ref().ok().and_then(|servers| servers.find(Some(self.server.name.as_str())));
+        let current = servers.as_ref().ok().and_then(|servers| servers.find(Some(self.server.name.as_str())));
         let (name, remote) = (self.server.name, self.server.remote);
-        let at = remote.as_ref().map(|remote| login_server(&name, remote, unrecorded(&name)));
-        if now.and_then(|server| server.remote.as_ref()) != remote.as_ref() {
-            if let Some(at) = at {
-                login.revoke(&at).await;
+        let target = remote.as_ref().map(|remote| login_server(&name, remote, unrecorded(&name)));
+        if current.and_then(|server| server.remote.as_ref()) != remote.as_ref() {
+            if let Some(target) = target {
+                login.revoke(&target).await;
             }
             servers?;
             return Err(LoginError::Changed(name).into());
         }
         // A previous login with the user's own client may share its OAuth grant with this login.
-        let before = self.before.filter(|before| before.own_client().is_none());
-        let replaced = before.zip(at).map(|(login, server)| ReplacedLogin { login, server });
-        let mut mark = LoginMark::new(login.url(), login.issuer(), login.scopes())?;
-        mark.ends_at = login.ends_at();
-        let tokens = Secret::new(login.with_id(&mark.id).text().to_string());
-        Ok(NewLogin { server: name, mark, tokens, replaced })
+        let previous = self.previous.filter(|previous| previous.own_client().is_none());
+        let replaced = previous.zip(target).map(|(login, server)| ReplacedLogin { login, server });
+        let mut record = LoginRecord::new(login.url(), login.issuer(), login.scopes())?;
+        record.expires_at = login.login_expires_at();
+        let tokens = Secret::new(login.with_id(&record.id).to_json().to_string());
+        Ok(NewLogin { server: name, record, tokens, replaced })
     }
 }
 
 /// Returns the stored login to this server, or `None` if there is no login for this URL or the store is locked.
-async fn earlier(logins: &Logins, name: &str, url: &Url) -> Result<Option<StoredLogin>, SecretError> {
-    if logins.mark(name).is_none_or(|mark| mark.url != url.as_str()) {
+async fn stored_login(logins: &Logins, name: &str, url: &Url) -> Result<Option<StoredLogin>, SecretError> {
+    if logins.record(name).is_none_or(|record| record.url != url.as_str()) {
         return Ok(None);
     }
     let (logins, name) = (logins.clone(), name.to_owned());
-    match in_time(move || logins.tokens(&name)).await {
+    match with_unlock_timeout(move || logins.tokens(&name)).await {
         Ok(tokens) => Ok(StoredLogin::parse(tokens.reveal())),
         Err(
             SecretError::Missing(_)

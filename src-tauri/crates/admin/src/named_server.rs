@@ -13,13 +13,13 @@ pub struct UnknownServer {
 
 /// Returns the server with this name.
 pub(crate) fn named_server<'a>(servers: &'a Servers, name: &str) -> Result<&'a Server, UnknownServer> {
-    servers.find(Some(name)).ok_or_else(|| UnknownServer::among(servers, name))
+    servers.find(Some(name)).ok_or_else(|| UnknownServer::new(servers, name))
 }
 
 impl UnknownServer {
     /// Creates the error, with a list of the existing server names.
     #[must_use]
-    pub fn among(servers: &Servers, name: &str) -> Self {
+    pub fn new(servers: &Servers, name: &str) -> Self {
         let known = servers.names().collect::<Vec<_>>().join("`, `");
         Self { name: visible::line(name), known }
     }

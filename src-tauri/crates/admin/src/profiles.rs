@@ -1,6 +1,6 @@
 //! Profiles in `config.json`. A profile is a set of servers that a client reaches through one entry.
 
-use crate::clients::{ClientReport, EntryUse};
+use crate::clients::{ClientReport, EntryTarget};
 use crate::file_edit;
 use crate::named_server::UnknownServer;
 use crate::settings::{self, ConfigChangeError};
@@ -35,7 +35,7 @@ pub enum ProfileError {
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
     /// The name is invalid.
-    #[error("invalid profile name `{0}`: use letters, digits, `-`, `_` and `.`")]
+    #[error("invalid profile name `{0}`; use letters, digits, `-`, `_` and `.`")]
     Name(String),
     /// The profile would contain no servers.
     #[error("choose at least one server for the profile `{0}`")]
@@ -50,15 +50,16 @@ pub enum ProfileError {
 /// # Errors
 /// Returns a [`ProfileError`] if a configuration file is invalid.
 pub fn profiles(home: &Home, clients: &[ClientReport]) -> Result<Vec<ServerProfile>, ProfileError> {
-    let there = Servers::load(home)?;
+    let configured = Servers::load(home)?;
     let all = Config::load(home)?.profiles.into_iter().map(|(name, servers)| {
-        let is_given = |report: &&ClientReport| {
+        let uses_profile = |report: &&ClientReport| {
             report.entries.iter().any(|entry| {
-                matches!(&entry.way, EntryUse::Shield { profile: Some(profile), .. } if *profile == name)
+                matches!(&entry.target, EntryTarget::Shim { profile: Some(profile), .. } if *profile == name)
             })
         };
-        let clients = clients.iter().filter(is_given).map(|report| report.name).collect();
-        let missing = servers.iter().filter(|server| there.find(Some(server)).is_none()).cloned().collect();
+        let clients = clients.iter().filter(uses_profile).map(|report| report.name).collect();
+        let missing =
+            servers.iter().filter(|server| configured.find(Some(server)).is_none()).cloned().collect();
         ServerProfile { clients, missing, servers, name }
     });
     Ok(all.collect())
@@ -76,12 +77,13 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     if servers.is_empty() {
         return Err(ProfileError::Empty(name.to_owned()));
     }
-    let there = Servers::load(home)?;
-    let had = Config::load(home)?.profiles.remove(name).unwrap_or_default();
+    let configured = Servers::load(home)?;
+    let existing = Config::load(home)?.profiles.remove(name).unwrap_or_default();
     // Accepts a missing server that was already in the profile, because the user may restore it.
-    let is_unknown = |server: &&String| there.find(Some(server)).is_none() && !had.contains(*server);
+    let is_unknown =
+        |server: &&String| configured.find(Some(server)).is_none() && !existing.contains(*server);
     if let Some(unknown) = servers.iter().find(is_unknown) {
-        return Err(UnknownServer::among(&there, unknown).into());
+        return Err(UnknownServer::new(&configured, unknown).into());
     }
     settings::edit(home, |file, text| file_edit::set(file, &text, &["profiles", name], &json!(servers)))?;
     Ok(())
@@ -127,7 +129,7 @@ mod tests {
             state: ClientState::Connected,
             entries: vec![EntryReport {
                 name: "ironcurtain".into(),
-                way: EntryUse::Shield { server: None, profile: Some("work".into()) },
+                target: EntryTarget::Shim { server: None, profile: Some("work".into()) },
             }],
             problem: None,
         };
@@ -140,7 +142,7 @@ mod tests {
         };
         assert_eq!(profiles(&home, &[zed]).unwrap()[1], work);
         set_profile(&home, "work", &set(&["git"])).unwrap();
-        for (refused, told) in [
+        for (refused, expected) in [
             (
                 set_profile(&home, "play", &set(&["git"])),
                 "no server is named `git`; existing servers: `notes`",
@@ -151,11 +153,11 @@ mod tests {
             (remove_profile(&home, "rest"), "unknown profile `rest`"),
         ] {
             let problem = refused.unwrap_err().to_string();
-            assert!(problem.starts_with(told), "{problem}");
+            assert!(problem.starts_with(expected), "{problem}");
         }
         remove_profile(&home, "work").unwrap();
-        let left = profiles(&home, &[]).unwrap();
-        assert_eq!(left.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["play"]);
+        let remaining = profiles(&home, &[]).unwrap();
+        assert_eq!(remaining.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["play"]);
         assert!(fs::read_to_string(&config).unwrap().starts_with("{\n  \"maxSessions\" : 7"));
     }
 }

@@ -13,7 +13,7 @@ use ironcurtain_consent::located_call::LocatedCall;
 use ironcurtain_judging::JudgingContext;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
 use ironcurtain_policy_tools::Ruling;
-use ironcurtain_policy_tools::replay::{Obstacle, Recorded, Replay, Replayed};
+use ironcurtain_policy_tools::replay::{CannotReplay, RecordedCall, Replay, ReplayedCall};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub enum ReplayError {
     },
     /// The path of the sessions folder could not be resolved.
     #[error("{0}")]
-    Place(#[from] UnresolvedPath),
+    SessionsFolder(#[from] UnresolvedPath),
 }
 
 /// Evaluates each call in the audit log since `since_ms` with a policy.
@@ -48,8 +48,8 @@ pub fn replay(
     let failed = |source| ReplayError::Log { path: log.clone(), source };
     let checked = audit::check(&log).map_err(failed)?;
     let calls = calls::read(&log, checked.entries, since_ms).map_err(failed)?;
-    let replaying = Replaying { home, servers, snapshot, sessions: sessions(home, snapshot)? };
-    let calls = calls.into_iter().map(|call| Replayed { now: replaying.judge(&call), call });
+    let replayer = Replayer { home, servers, snapshot, sessions: sessions(home, snapshot)? };
+    let calls = calls.into_iter().map(|call| ReplayedCall { now: replayer.judge(&call), call });
     // Ignores an incomplete last line, because it is still being written.
     let problem = checked.problem.filter(|_| !checked.torn);
     Ok(Replay { entries: checked.entries, problem, calls: calls.collect() })
@@ -61,40 +61,40 @@ fn sessions(home: &Home, snapshot: &PolicySnapshot) -> Result<CanonicalPath, Unr
     resolver.locate(&path).map_err(|e| UnresolvedPath { path, problem: e.to_string() })
 }
 
-struct Replaying<'a> {
+struct Replayer<'a> {
     home: &'a Home,
     servers: &'a Servers,
     snapshot: &'a Arc<PolicySnapshot>,
     sessions: CanonicalPath,
 }
 
-impl Replaying<'_> {
-    fn judge(&self, call: &Recorded) -> Result<Ruling, Obstacle> {
+impl Replayer<'_> {
+    fn judge(&self, call: &RecordedCall) -> Result<Ruling, CannotReplay> {
         if self.servers.find(Some(&call.server)).is_none() {
-            return Err(Obstacle::ServerRemoved(call.server.clone()));
+            return Err(CannotReplay::ServerRemoved(call.server.clone()));
         }
-        if let Some(obstacle) = call.hidden(&self.snapshot.annotations) {
+        if let Some(obstacle) = call.check_redacted(&self.snapshot.annotations) {
             return Err(obstacle);
         }
-        let mut setting = self.setting(call);
+        let mut context = self.judging_context(call);
         let arguments = Arc::new(call.arguments.clone());
-        let planned = match setting.plan(&call.tool, &arguments) {
+        let planned = match context.plan(&call.tool, &arguments) {
             Ok(planned) => planned,
-            Err(denial) => return call.not_understood(&denial),
+            Err(denial) => return call.ruling_without_plan(&denial),
         };
-        let asks_git = planned.asks_git();
-        let located = match planned.locate(&setting) {
+        let asks_git = planned.needs_git();
+        let located = match planned.locate(&context) {
             Ok(located) => located,
             Err(denial) => return Ok(Ruling::from(&denial)),
         };
-        setting.tools = call.tools(&located.call);
-        match has_changed(call, &located, asks_git) {
+        context.tools = call.tools(&located.call);
+        match change_since(call, &located, asks_git) {
             Some(obstacle) => Err(obstacle),
-            None => Ok(Ruling::from(&setting.judge(located).verdict)),
+            None => Ok(Ruling::from(&context.judge(located).verdict)),
         }
     }
 
-    fn setting(&self, call: &Recorded) -> JudgingContext {
+    fn judging_context(&self, call: &RecordedCall) -> JudgingContext {
         let sandbox = self.sessions.join(&call.session).and_then(|session| session.join("sandbox")).ok();
         let base = sandbox.clone().unwrap_or_else(|| self.sessions.clone());
         let grants = call.grants();
@@ -120,13 +120,13 @@ impl Replaying<'_> {
 }
 
 /// Returns the first change on this computer, made since the recorded decision, that could affect the new decision.
-fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option<Obstacle> {
-    let was_judged = |written: &String| call.paths.contains(written);
-    let moved = located.paths.iter().find(|p| was_judged(&p.written) && p.path.as_str() != p.written);
-    if let Some(found) = moved {
+fn change_since(call: &RecordedCall, located: &LocatedCall, asks_git: bool) -> Option<CannotReplay> {
+    let was_recorded = |written: &String| call.paths.contains(written);
+    let redirected = located.paths.iter().find(|p| was_recorded(&p.written) && p.path.as_str() != p.written);
+    if let Some(found) = redirected {
         let leads_to = found.path.to_string();
-        return Some(Obstacle::Moved { path: found.written.clone(), leads_to });
+        return Some(CannotReplay::Moved { path: found.written.clone(), leads_to });
     }
-    let mut gone = located.paths.iter().filter(|p| asks_git && p.target == PathKind::Missing);
-    gone.next().map(|found| Obstacle::RepositoryRemoved(found.path.to_string()))
+    let mut missing = located.paths.iter().filter(|p| asks_git && p.target == PathKind::Missing);
+    missing.next().map(|found| CannotReplay::RepositoryRemoved(found.path.to_string()))
 }

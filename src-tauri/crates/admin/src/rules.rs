@@ -1,4 +1,4 @@
-//! Tests edited policy rules, and writes them.
+//! Tests edited policy rules and writes them.
 //!
 //! - Does not write an invalid policy.
 //! - Does not overwrite rules that have changed since they were read.
@@ -38,25 +38,26 @@ pub fn rules_file(home: &Home) -> PathBuf {
     home.policy().join("compiled-policy.json")
 }
 
-/// Loads the rules in effect, so that calls can be tested against them.
+/// Loads the rules in effect so that calls can be tested against them.
 ///
 /// # Errors
 /// Returns [`RulesError::Trial`] if the rules are invalid. The error names the file and the line.
-pub fn rules_in_force(home: &Home) -> Result<PolicyTrial, RulesError> {
-    Ok(PolicyTrial::open(home.clone(), &PolicyFiles::default(), &home.person)?)
+pub fn current_rules(home: &Home) -> Result<PolicyTrial, RulesError> {
+    Ok(PolicyTrial::open(home.clone(), &PolicyFiles::default(), &home.user_home)?)
 }
 
-/// Loads rules from text, so that calls can be tested against them. Uses a temporary file.
+/// Loads rules from text so that calls can be tested against them. Uses a temporary file.
 ///
 /// # Errors
 /// Returns a [`RulesError`] if the temporary file cannot be written or the rules are invalid. The error for invalid
 /// rules names the line.
-pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
+pub fn parse_rules(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     let file = home.state.join("tried-policy.json");
     let failed = |source| RulesError::Write { file: file.clone(), source };
     atomic_file::replace(&file, text).map_err(failed)?;
-    let files = PolicyFiles { policy: Some(file.clone()), under_managed: true, ..PolicyFiles::default() };
-    let opened = PolicyTrial::open(home.clone(), &files, &home.person);
+    let files =
+        PolicyFiles { policy: Some(file.clone()), with_managed_rules: true, ..PolicyFiles::default() };
+    let opened = PolicyTrial::open(home.clone(), &files, &home.user_home);
     std::fs::remove_file(&file).map_err(failed)?;
     Ok(opened?)
 }
@@ -66,9 +67,9 @@ pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
 /// # Errors
 /// Returns a [`RulesError`] on failure, in which case the file is unchanged.
 pub fn write_rules(home: &Home, text: &str, before: &str) -> Result<(), RulesError> {
-    rules_of(home, text)?;
+    parse_rules(home, text)?;
     let file = rules_file(home);
-    if rules_in_force(home)?.snapshot.policy_text() != before {
+    if current_rules(home)?.snapshot.policy_text() != before {
         return Err(RulesError::Changed(file));
     }
     atomic_file::replace(&file, text).map_err(|source| RulesError::Write { file, source })
@@ -84,7 +85,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), Path::new("/"));
         home.prepare().unwrap();
-        let shipped = rules_in_force(&home).unwrap().snapshot.policy_text().to_owned();
+        let shipped = current_rules(&home).unwrap().snapshot.policy_text().to_owned();
         let rule = r#"{ "rules": [{ "name": "n", "description": "d", "principle": "p", "if": {}, "then": "escalate", "reason": "r" }] }"#;
         let refused = write_rules(&home, "{ \"rules\": 3 }", &shipped).unwrap_err().to_string();
         assert!(refused.contains("line 1"), "{refused}");
@@ -92,7 +93,7 @@ mod tests {
         write_rules(&home, rule, &shipped).unwrap();
         assert_eq!(std::fs::read_to_string(rules_file(&home)).unwrap(), rule);
         assert!(matches!(write_rules(&home, rule, &shipped), Err(RulesError::Changed(_))));
-        assert_eq!(rules_of(&home, rule).unwrap().snapshot.policy.rules().len(), 1);
+        assert_eq!(parse_rules(&home, rule).unwrap().snapshot.policy.rules().len(), 1);
         assert!(!home.state.join("tried-policy.json").exists());
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Key of the object that contains the servers in agent clients' settings.
-const WRAPPER: &str = "mcpServers";
+const SERVERS_KEY: &str = "mcpServers";
 
 /// Error from changing a server's entry.
 #[derive(Debug, thiserror::Error)]
@@ -30,13 +30,13 @@ pub enum ServerChangeError {
     Changed(PathBuf),
     /// Another server already uses the removed server's name.
     #[error("a server named `{0}` already exists; remove it first")]
-    There(String),
+    NameInUse(String),
     /// No removed server has this name.
     #[error("no removed server is named `{0}`")]
-    NotKept(String),
+    NotRemoved(String),
     /// The file that contains the removed servers is invalid.
     #[error("failed to parse `{0}`: {1}; repair it, or move it away")]
-    Kept(PathBuf, serde_json::Error),
+    RemovedServers(PathBuf, serde_json::Error),
     /// The server is not sandboxed, so it can access everything.
     #[error(
         "`{0}` is not sandboxed: it can reach everything that you can, so nothing can be allowed or limited"
@@ -58,21 +58,21 @@ pub enum ServerChangeError {
     },
     /// The path is not a folder.
     #[error("`{0}` is not a folder")]
-    NoFolder(String),
+    NotAFolder(String),
     /// The folder is, contains or is inside a protected path.
     #[error(
         "`{0}` cannot be allowed, because it is or contains your home, keys, or IronCurtain's own files; choose a folder inside it"
     )]
-    Limits(String),
+    Protected(String),
     /// The protected paths could not be determined.
     #[error("nothing was changed: {0}")]
     Snapshot(#[from] ironcurtain_config::SnapshotError),
     /// The host or folder is already allowed.
     #[error("`{0}` is already allowed")]
-    OpenAlready(String),
+    AlreadyAllowed(String),
     /// The entry does not allow the host or folder.
     #[error("`{0}` is not permanently allowed")]
-    NotOpen(String),
+    NotAllowed(String),
 }
 
 /// Contents of the servers file when it was read.
@@ -83,7 +83,7 @@ pub(crate) struct ServersFile {
     pub(crate) before: Option<String>,
     /// Text of the file, or of the default servers if it does not exist.
     pub(crate) text: String,
-    person: PathBuf,
+    user_home: PathBuf,
 }
 
 impl ServersFile {
@@ -91,66 +91,67 @@ impl ServersFile {
         let file = home.config.join("mcp-servers.json");
         let before = read(&file)?;
         let text = before.clone().unwrap_or_else(|| Servers::DEFAULT.to_owned());
-        let this = Self { file, text, before, person: home.person.clone() };
+        let this = Self { file, text, before, user_home: home.user_home.clone() };
         this.servers(&this.text)?;
         Ok(this)
     }
 
     /// Parses `text` as the contents of this file.
     pub(crate) fn servers(&self, text: &str) -> Result<Servers, ServerChangeError> {
-        Ok(Servers::parse(text, &self.file, &self.person)?.under(Managed::load()?.as_ref()))
+        Ok(Servers::parse(text, &self.file, &self.user_home)?.restricted(Managed::load()?.as_ref()))
     }
 
     /// Returns the server with this name.
     pub(crate) fn server(&self, name: &str) -> Result<Server, ServerChangeError> {
         let servers = self.servers(&self.text)?;
-        Ok(servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?.clone())
+        Ok(servers.find(Some(name)).ok_or_else(|| UnknownServer::new(&servers, name))?.clone())
     }
 
     /// Returns an entry and the keys that lead to it. Also finds disabled servers.
     pub(crate) fn entry(&self, name: &str) -> Result<(Vec<String>, Value), ServerChangeError> {
         let all: Value = serde_json::from_str(&self.text).unwrap_or_default();
-        let wrapped = all.get(WRAPPER).filter(|wrapper| wrapper.is_object()).and_then(|all| all.get(name));
+        let wrapped =
+            all.get(SERVERS_KEY).filter(|servers| servers.is_object()).and_then(|all| all.get(name));
         let is_entry = |name: &str| !name.starts_with("_comment");
-        let plain = all.get(name).filter(|entry| name != WRAPPER || !entry.is_object());
-        let own = |way: &[&str]| way.iter().map(|key| (*key).to_owned()).collect();
-        match (plain, wrapped) {
-            (Some(entry), _) if is_entry(name) => Ok((own(&[name]), entry.clone())),
-            (None, Some(entry)) if is_entry(name) => Ok((own(&[WRAPPER, name]), entry.clone())),
-            (_, _) => Err(UnknownServer::among(&self.servers(&self.text)?, name).into()),
+        let top_level = all.get(name).filter(|entry| name != SERVERS_KEY || !entry.is_object());
+        let owned_keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
+        match (top_level, wrapped) {
+            (Some(entry), _) if is_entry(name) => Ok((owned_keys(&[name]), entry.clone())),
+            (None, Some(entry)) if is_entry(name) => Ok((owned_keys(&[SERVERS_KEY, name]), entry.clone())),
+            (_, _) => Err(UnknownServer::new(&self.servers(&self.text)?, name).into()),
         }
     }
 
     /// Returns the text with `value` at the path.
     pub(crate) fn with(&self, path: &[&str], value: &Value) -> Result<String, ServerChangeError> {
-        self.checked(file_edit::set(&self.file, &self.text, path, value)?)
+        self.validate(file_edit::set(&self.file, &self.text, path, value)?)
     }
 
     /// Returns the text without the value at the path.
     pub(crate) fn without(&self, path: &[&str]) -> Result<String, ServerChangeError> {
-        self.checked(file_edit::remove(&self.file, &self.text, path)?)
+        self.validate(file_edit::remove(&self.file, &self.text, path)?)
     }
 
     /// Returns the text with this entry added. Replaces any entry with the same name.
     pub(crate) fn with_entry(&self, name: &str, value: &Value) -> Result<String, ServerChangeError> {
-        let way = self.entry(name).map_or_else(|_| vec![name.to_owned()], |(way, _)| way);
-        self.with(&way.iter().map(String::as_str).collect::<Vec<_>>(), value)
+        let keys = self.entry(name).map_or_else(|_| vec![name.to_owned()], |(keys, _)| keys);
+        self.with(&keys.iter().map(String::as_str).collect::<Vec<_>>(), value)
     }
 
     /// Returns the text, or an error if it is invalid.
-    pub(crate) fn checked(&self, text: String) -> Result<String, ServerChangeError> {
+    pub(crate) fn validate(&self, text: String) -> Result<String, ServerChangeError> {
         self.servers(&text).map(|_| text)
     }
 
     /// Returns an error if the file has changed since it was read.
-    pub(crate) fn unchanged(&self) -> Result<(), ServerChangeError> {
-        let is_as_read = read(&self.file)? == self.before;
-        if is_as_read { Ok(()) } else { Err(ServerChangeError::Changed(self.file.clone())) }
+    pub(crate) fn check_unchanged(&self) -> Result<(), ServerChangeError> {
+        let is_unchanged = read(&self.file)? == self.before;
+        if is_unchanged { Ok(()) } else { Err(ServerChangeError::Changed(self.file.clone())) }
     }
 
     /// Replaces the file if it has not changed since it was read.
     pub(crate) fn write(&self, text: &str) -> Result<(), ServerChangeError> {
-        self.unchanged()?;
+        self.check_unchanged()?;
         Ok(file_edit::replace(&self.file, text)?)
     }
 }

@@ -51,7 +51,7 @@ pub struct ChangedDefinition {
 /// Returns a [`ToolPinError`] if the server does not exist or the pins cannot be read.
 pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, ToolPinError> {
     let servers = Servers::load(home)?;
-    let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?;
+    let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::new(&servers, name))?;
     changed_tools_of(home, server.identity())
 }
 
@@ -60,24 +60,25 @@ pub fn changed_tools(home: &Home, name: &str) -> Result<Vec<ChangedDefinition>, 
 /// # Errors
 /// Returns a [`ToolPinError`] if the pins cannot be read.
 pub fn changed_tools_of(home: &Home, server: String) -> Result<Vec<ChangedDefinition>, ToolPinError> {
-    let pins = Pins::of(&home.database()).of_server(&server)?;
+    let pins = Pins::of(&home.database()).for_server(&server)?;
     let names: Vec<&str> = pins.iter().map(|pin| pin.tool.as_str()).collect();
     let mut changes = BTreeMap::new();
-    let is_open = |pin: &&ToolPin| pin.found.is_some() || pin.is_new || pin.is_removed();
-    let mut open: Vec<&ToolPin> = pins.iter().filter(|pin| pin.position.is_some()).filter(is_open).collect();
+    let needs_decision = |pin: &&ToolPin| pin.found.is_some() || pin.is_new || pin.is_removed();
+    let mut undecided: Vec<&ToolPin> =
+        pins.iter().filter(|pin| pin.position.is_some()).filter(needs_decision).collect();
     // One decision covers the same change for several kinds of clients. The change is pending until it is decided for
     // all of them.
-    open.sort_by_key(|pin| pin.decided.is_some());
-    for pin in open {
+    undecided.sort_by_key(|pin| pin.decided.is_some());
+    for pin in undecided {
         changes
             .entry((pin.tool.clone(), pin.listed().to_owned()))
-            .or_insert_with(|| ChangedDefinition::of(server.clone(), pin, &names));
+            .or_insert_with(|| ChangedDefinition::from_pin(server.clone(), pin, &names));
     }
     Ok(changes.into_values().collect())
 }
 
 impl ChangedDefinition {
-    fn of(server: String, pin: &ToolPin, names: &[&str]) -> Self {
+    fn from_pin(server: String, pin: &ToolPin, names: &[&str]) -> Self {
         let before = if pin.found.is_some() { pin.definition.as_str() } else { "" };
         Self {
             change: DefinitionChange::between(before, pin.listed(), &pin.tool, names),
@@ -127,7 +128,7 @@ mod tests {
             database: &home.database(),
             audit: Audit::open(&home.audit(), |_| ()).unwrap(),
             on_trouble: Box::new(|_| ()),
-            clock: Clock::of_machine().unwrap(),
+            clock: Clock::system().unwrap(),
         };
         let _grants = Grants::open(parts).unwrap();
         let server = Servers::load(&home).unwrap().find(Some("filesystem")).unwrap().identity();
@@ -138,7 +139,7 @@ mod tests {
                 ListedDefinition { tool: (*tool).to_owned(), definition: definition.to_string() }
             };
             let tools: Vec<_> = tools.iter().map(listed).collect();
-            let listing = Listing { tools: &tools, is_whole: true };
+            let listing = Listing { tools: &tools, is_complete: true };
             Pins::of(&home.database()).compare(&key, listing, false, 1).unwrap()
         };
         let lists = |description: &str| compare(&[("t", description)]).remove(0);

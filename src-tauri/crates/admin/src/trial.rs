@@ -3,9 +3,9 @@
 //! - Reads the disk, and either the user's policy files or the given policy files. Changes nothing.
 //! - Ignores session grants, which only the trusted process knows.
 
-mod held;
+mod client_grants;
 
-pub use held::{HeldGrants, SeveralClients};
+pub use client_grants::{AmbiguousClient, ClientGrants};
 
 use crate::replay::{ReplayError, replay};
 use ironcurtain_config::home::Home;
@@ -40,7 +40,7 @@ pub enum TrialError {
     Grants(#[from] StoreError),
     /// Several clients have this name.
     #[error(transparent)]
-    Client(#[from] SeveralClients),
+    Client(#[from] AmbiguousClient),
     /// The log could not be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -54,7 +54,7 @@ pub struct PolicyTrial {
     servers: Servers,
     sandbox: Option<CanonicalPath>,
     /// Folder from which relative paths are resolved if there is no scratch folder.
-    here: CanonicalPath,
+    cwd: CanonicalPath,
 }
 
 /// A call and its decision.
@@ -66,24 +66,29 @@ pub struct JudgedCall {
 }
 
 impl PolicyTrial {
-    /// Loads the policy files. Relative paths in calls are resolved from the `here` folder.
+    /// Loads the policy files. Relative paths in calls are resolved from the `cwd` folder.
     ///
     /// # Errors
     /// Returns a [`TrialError`] if a file is invalid. The error names the file and the line.
-    pub fn open(home: Home, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
+    pub fn open(home: Home, files: &PolicyFiles, cwd: &Path) -> Result<Self, TrialError> {
         let servers = Servers::load(&home)?;
-        Self::among(home, servers, files, here)
+        Self::with_servers(home, servers, files, cwd)
     }
 
     /// Loads the policy files for `servers`. These servers need not be configured yet.
     ///
     /// # Errors
     /// Returns an error in the same cases as [`PolicyTrial::open`].
-    pub fn among(home: Home, servers: Servers, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
+    pub fn with_servers(
+        home: Home,
+        servers: Servers,
+        files: &PolicyFiles,
+        cwd: &Path,
+    ) -> Result<Self, TrialError> {
         let snapshot = Arc::new(PolicySnapshot::from_files(&home, &servers, files)?);
-        let here = here.to_str().ok_or_else(|| TrialError::NotUtf8(here.display().to_string()))?;
-        let here = Resolver::new(snapshot.home.clone(), snapshot.home.clone()).locate(here)?;
-        Ok(Self { snapshot, home, servers, sandbox: None, here })
+        let cwd = cwd.to_str().ok_or_else(|| TrialError::NotUtf8(cwd.display().to_string()))?;
+        let cwd = Resolver::new(snapshot.home.clone(), snapshot.home.clone()).locate(cwd)?;
+        Ok(Self { snapshot, home, servers, sandbox: None, cwd })
     }
 
     /// Sets the session's scratch folder. Relative paths are then resolved from this folder.
@@ -106,17 +111,17 @@ impl PolicyTrial {
 
     /// Returns the names of the servers whose unannotated tools require approval.
     #[must_use]
-    pub fn asking_about_unannotated(&self) -> Vec<&str> {
-        let asks = |server: &&Server| server.unannotated == Unannotated::Ask;
-        self.servers.iter().filter(asks).map(|server| server.name.as_str()).collect()
+    pub fn servers_asking_about_unannotated(&self) -> Vec<&str> {
+        let is_asking = |server: &&Server| server.unannotated == Unannotated::Ask;
+        self.servers.iter().filter(is_asking).map(|server| server.name.as_str()).collect()
     }
 
     /// Returns a client's permanent grants for a server.
     ///
     /// # Errors
     /// Returns [`TrialError::Grants`] if reading fails, or [`TrialError::Client`] if several clients have the name.
-    pub fn grants_of(&self, client: &str, server: &str) -> Result<HeldGrants, TrialError> {
-        HeldGrants::read(&self.home, client, server)
+    pub fn grants_of(&self, client: &str, server: &str) -> Result<ClientGrants, TrialError> {
+        ClientGrants::read(&self.home, client, server)
     }
 
     /// Re-evaluates all calls in the audit log since `since_ms`.
@@ -134,13 +139,13 @@ impl PolicyTrial {
         server: &str,
         tool: &str,
         arguments: &Map<String, Value>,
-        held: Option<&HeldGrants>,
+        client_grants: Option<&ClientGrants>,
     ) -> JudgedCall {
-        let grants = held.map(HeldGrants::for_judging).unwrap_or_default();
+        let grants = client_grants.map(ClientGrants::path_grants).unwrap_or_default();
         let reach =
             JudgingContext::reach_by_entry(&self.home, &self.servers, &self.snapshot, server, &grants);
         let confined = JudgingContext::confined_by_entry(&self.home, &self.servers, &self.snapshot, server);
-        let setting = JudgingContext {
+        let context = JudgingContext {
             snapshot: self.snapshot.clone(),
             server: server.to_owned(),
             contained: JudgingContext::contained_by_name(&self.servers, server),
@@ -148,8 +153,8 @@ impl PolicyTrial {
             sandbox: self.sandbox.clone(),
             resolver: self.resolver(),
             grants,
-            hosts: held.map(HeldGrants::for_gate).unwrap_or_default(),
-            tools: held.map(HeldGrants::for_tools).unwrap_or_default(),
+            hosts: client_grants.map(ClientGrants::host_grants).unwrap_or_default(),
+            tools: client_grants.map(ClientGrants::tool_grants).unwrap_or_default(),
             approved: Vec::new(),
             reach,
             confined,
@@ -163,17 +168,17 @@ impl PolicyTrial {
                 return JudgedCall { paths: FoundPaths::default(), outcome: Err(denial) };
             }
         };
-        match setting.plan(tool, &arguments).and_then(|planned| planned.locate(&setting)) {
+        match context.plan(tool, &arguments).and_then(|planned| planned.locate(&context)) {
             Err(denial) => JudgedCall { paths: FoundPaths::default(), outcome: Err(denial) },
             Ok(located) => {
                 let paths = located.paths.clone();
-                JudgedCall { outcome: Ok(setting.explain(located)), paths }
+                JudgedCall { outcome: Ok(context.explain(located)), paths }
             }
         }
     }
 
     fn resolver(&self) -> Resolver {
-        let base = self.sandbox.as_ref().unwrap_or(&self.here);
+        let base = self.sandbox.as_ref().unwrap_or(&self.cwd);
         Resolver::new(self.snapshot.home.clone(), base.clone())
     }
 }

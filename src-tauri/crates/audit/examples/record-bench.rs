@@ -9,7 +9,7 @@
 #![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
 
 use ironcurtain_audit::{
-    Audit, CallResult, DecidedBy, Entry, Event, Filter, Keeping, PolicyDecision, Status, search,
+    Audit, CallResult, DecidedBy, Entry, Event, Filter, LogOptions, PolicyDecision, Status, search,
 };
 use std::io::Write;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn row(what: &str, ours: &str, beside: &str, goal: &str) -> String {
 
 fn audit(dir: &Path) -> Audit {
     std::fs::create_dir_all(dir).expect("a directory");
-    Audit::keep(Keeping::new(dir), |_| ()).expect("a log")
+    Audit::open_with(LogOptions::new(dir), |_| ()).expect("a log")
 }
 
 /// Creates the decision on a call. `n` varies the call's path.
@@ -75,7 +75,7 @@ fn decision(n: u64) -> Entry {
 
 async fn call(audit: &Audit, n: u64) {
     let number = audit.record(decision(n)).await.expect("on record");
-    audit.record(Entry::end_of(number, CallResult::Ok, 3)).await.expect("on record");
+    audit.record(Entry::outcome_of(number, CallResult::Ok, 3)).await.expect("on record");
 }
 
 async fn one_by_one(dir: &Path, entries: u64) -> f64 {

@@ -23,53 +23,54 @@ const HASH: (&str, usize) = (",\"hash\":\"", 64);
 
 /// Position in the chain after an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Written {
+pub struct ChainPosition {
     /// Number of entries before this position.
     pub entries: u64,
     /// Hash of the last entry before this position.
     pub head: String,
 }
 
-impl Written {
+impl ChainPosition {
     /// Returns the position before the first entry.
-    pub(super) fn nothing() -> Self {
+    pub(super) fn start() -> Self {
         Self { entries: 0, head: GENESIS.to_owned() }
     }
 }
 
 /// Fields of a line that link it to the previous one.
 #[derive(Deserialize)]
-struct Joint {
+struct LinkFields {
     seq: u64,
     prev: Option<String>,
 }
 
-/// Appends the hash and the closing brace to the line that starts at `begin`, and returns the hash.
-pub(super) fn close(line: &mut String, begin: usize, prev: &str) -> String {
-    let link = linked(prev, line.get(begin..).unwrap_or_default());
+/// Appends the hash and the closing brace to the line that starts at `begin` and returns the hash.
+pub(super) fn append_hash(line: &mut String, begin: usize, prev: &str) -> String {
+    let link = link_hash(prev, line.get(begin..).unwrap_or_default());
     line.push_str(LINK.0);
     line.push_str(&link);
     line.push_str("\"}\n");
     link
 }
 
-/// Verifies that a line continues the chain after `before`, and returns its hash.
-pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static str> {
+/// Verifies that a line continues the chain after `before` and returns its hash.
+pub(super) fn verify_line(line: &[u8], before: &ChainPosition) -> Result<String, &'static str> {
     let text = line.strip_suffix(b"\n").ok_or("it is cut off")?;
     let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8")?;
-    let joint: Option<Joint> = serde_json::from_str(text).ok();
+    let fields: Option<LinkFields> = serde_json::from_str(text).ok();
     let last = |(field, digits): (&str, usize)| {
-        let (open, rest) = text.rsplit_once(field)?;
-        rest.strip_suffix("\"}").filter(|hash| hash.len() == digits).map(|hash| (open, hash))
+        let (unhashed, rest) = text.rsplit_once(field)?;
+        rest.strip_suffix("\"}").filter(|hash| hash.len() == digits).map(|hash| (unhashed, hash))
     };
     let (hash, expected) = match (last(LINK), last(HASH)) {
-        (Some((open, hash)), _) => (hash, linked(&before.head, open)),
-        (None, Some((open, hash))) => (hash, hash_of(open.as_bytes())),
+        (Some((unhashed, hash)), _) => (hash, link_hash(&before.head, unhashed)),
+        (None, Some((unhashed, hash))) => (hash, hash_of(unhashed.as_bytes())),
         (None, None) => return Err("it has no hash"),
     };
-    let joint = joint.ok_or("it is not an entry")?;
-    let old_without = last(LINK).is_none() && joint.prev.is_none();
-    if old_without || joint.seq != before.entries + 1 || joint.prev.is_some_and(|prev| prev != before.head) {
+    let fields = fields.ok_or("it is not an entry")?;
+    let is_unlinked = last(LINK).is_none() && fields.prev.is_none();
+    if is_unlinked || fields.seq != before.entries + 1 || fields.prev.is_some_and(|prev| prev != before.head)
+    {
         return Err("it does not follow the line before it");
     }
     if hash != expected {
@@ -79,13 +80,13 @@ pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static s
 }
 
 /// Returns the position before a line, as recorded in the line. Returns `None` if the line does not record it.
-pub(super) fn before(line: &[u8]) -> Option<Written> {
-    let joint: Joint = serde_json::from_slice(line).ok()?;
-    Some(Written { entries: joint.seq.checked_sub(1)?, head: joint.prev? })
+pub(super) fn position_before(line: &[u8]) -> Option<ChainPosition> {
+    let fields: LinkFields = serde_json::from_slice(line).ok()?;
+    Some(ChainPosition { entries: fields.seq.checked_sub(1)?, head: fields.prev? })
 }
 
 /// Returns the position after a line, as recorded in the line.
-pub(super) fn after(line: &[u8]) -> Option<Written> {
+pub(super) fn position_after(line: &[u8]) -> Option<ChainPosition> {
     #[derive(Deserialize)]
     struct Last {
         seq: u64,
@@ -93,11 +94,11 @@ pub(super) fn after(line: &[u8]) -> Option<Written> {
         link: String,
     }
     let last: Last = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
-    Some(Written { entries: last.seq, head: last.link })
+    Some(ChainPosition { entries: last.seq, head: last.link })
 }
 
-fn linked(prev: &str, open: &str) -> String {
-    let digest = Sha256::new().chain_update(prev).chain_update(open).finalize();
+fn link_hash(prev: &str, unhashed: &str) -> String {
+    let digest = Sha256::new().chain_update(prev).chain_update(unhashed).finalize();
     URL_SAFE_NO_PAD.encode(digest)
 }
 

@@ -40,7 +40,7 @@ pub struct Clock {
     now: Arc<dyn Fn() -> Moment + Send + Sync>,
     boot: Arc<str>,
     /// `true` if these are the machine's own clocks. Only these clocks trigger alarms.
-    is_machines: bool,
+    is_system: bool,
 }
 
 impl fmt::Debug for Clock {
@@ -54,15 +54,15 @@ impl Clock {
     ///
     /// # Errors
     /// Returns an error if the kernel does not report the boot id.
-    pub fn of_machine() -> io::Result<Self> {
+    pub fn system() -> io::Result<Self> {
         let boot = system::boot_id()?;
         let now = || Moment { wall_ms: now_ms(), boot_ms: boot_ms() };
-        Ok(Self { is_machines: true, ..Self::new(boot.trim(), now) })
+        Ok(Self { is_system: true, ..Self::new(boot.trim(), now) })
     }
 
     /// Creates clocks that a test controls. They do not trigger alarms.
     pub fn new(boot: &str, now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
-        Self { now: Arc::new(now), boot: boot.into(), is_machines: false }
+        Self { now: Arc::new(now), boot: boot.into(), is_system: false }
     }
 
     /// Returns the current time on both clocks.
@@ -87,7 +87,7 @@ pub fn boot_ms() -> u64 {
 /// Timer that fires at a given time on either clock, or when the wall clock is set.
 #[derive(Debug)]
 pub struct Alarm {
-    goes_off: bool,
+    is_enabled: bool,
     timers: system::Timers,
 }
 
@@ -96,8 +96,8 @@ impl Alarm {
     ///
     /// # Errors
     /// Returns an error if the kernel cannot create a timer.
-    pub fn by(clock: &Clock) -> io::Result<Self> {
-        Ok(Self { goes_off: clock.is_machines, timers: system::Timers::new()? })
+    pub fn new(clock: &Clock) -> io::Result<Self> {
+        Ok(Self { is_enabled: clock.is_system, timers: system::Timers::new()? })
     }
 
     /// Sets the time at which the alarm fires. From then on, the alarm also fires when the wall clock is set.
@@ -109,11 +109,11 @@ impl Alarm {
     }
 
     /// Completes when the alarm fires. Never completes for clocks that a test controls.
-    pub async fn rings(&self) {
-        if !self.goes_off {
+    pub async fn fired(&self) {
+        if !self.is_enabled {
             return std::future::pending().await;
         }
-        self.timers.rung().await;
+        self.timers.fired().await;
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     #[tokio::test]
     async fn alarm_fires_by_the_first_clock() {
         const SOON: u64 = 30;
-        let clock = Clock::of_machine().unwrap();
+        let clock = Clock::system().unwrap();
         let Moment { wall_ms, boot_ms } = clock.now();
         let later = 3_600_000;
         for at in [
@@ -140,9 +140,9 @@ mod tests {
             // An alarm that is set to a time in the past fires at once.
             Moment { wall_ms: 0, boot_ms: boot_ms + later },
         ] {
-            let (alarm, began) = (Alarm::by(&clock).unwrap(), Instant::now());
+            let (alarm, began) = (Alarm::new(&clock).unwrap(), Instant::now());
             alarm.set(at).unwrap();
-            alarm.rings().await;
+            alarm.fired().await;
             let now = clock.now();
             assert!(now.wall_ms >= at.wall_ms || now.boot_ms >= at.boot_ms, "{at:?} {now:?}");
             assert!(began.elapsed() < Duration::from_secs(60));

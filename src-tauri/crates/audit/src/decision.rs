@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Defines an enum whose variants are written to the log as strings.
-macro_rules! words {
+macro_rules! string_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident => $word:literal,)* }) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ macro_rules! words {
     };
 }
 
-words! {
+string_enum! {
     /// Decision on a call, request or connection.
     Status {
         /// Allowed.
@@ -64,7 +64,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Basis of a decision.
     DecidedBy {
         /// A rule of the policy.
@@ -110,7 +110,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Outcome of a question to the user.
     EscalationResult {
         /// The user allowed the call.
@@ -130,7 +130,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Outcome of an allowed call or connection. A failed connection is recorded as [`Self::Other`] with its failure
     /// code.
     CallResult {
@@ -191,13 +191,13 @@ impl PolicyDecision {
     /// Returns the basis of the decision. If the basis is not recorded, derives it from reserved rule names. Never
     /// derives it from the reason, because the rule's author chooses that text.
     #[must_use]
-    pub fn ground(&self) -> Option<DecidedBy> {
-        let told = || match (&self.status, self.rule.as_str()) {
+    pub fn basis(&self) -> Option<DecidedBy> {
+        let derived = || match (&self.status, self.rule.as_str()) {
             (Status::Allow, "grant") => Some(DecidedBy::Grant),
             (Status::Allow, "structural-sandbox-allow") => Some(DecidedBy::SessionFolder),
             (Status::Allow | Status::Escalate | Status::Deny | Status::Other(_), _) => None,
         };
-        self.by.clone().or_else(told)
+        self.by.clone().or_else(derived)
     }
 }
 
@@ -216,10 +216,10 @@ mod tests {
     #[test]
     fn the_ground_is_recorded_or_derived_from_a_reserved_name() {
         let decision = |rule, reason| PolicyDecision::new(Status::Allow, rule, reason);
-        assert_eq!(decision("grant", "grant `x`").ground(), Some(DecidedBy::Grant));
-        assert_eq!(decision("structural-sandbox-allow", "").ground(), Some(DecidedBy::SessionFolder));
-        assert_eq!(decision("docs", "approved: by the team").ground(), None);
+        assert_eq!(decision("grant", "grant `x`").basis(), Some(DecidedBy::Grant));
+        assert_eq!(decision("structural-sandbox-allow", "").basis(), Some(DecidedBy::SessionFolder));
+        assert_eq!(decision("docs", "approved: by the team").basis(), None);
         let by_rule = PolicyDecision::allow(DecidedBy::Rule, "docs", "approved: by the team");
-        assert_eq!(by_rule.ground(), Some(DecidedBy::Rule));
+        assert_eq!(by_rule.basis(), Some(DecidedBy::Rule));
     }
 }

@@ -34,13 +34,16 @@ pub enum Event {
     #[serde(rename = "boundary_violation", alias = "boundary-violation")]
     BoundaryViolation,
     /// A session created or changed an autostart file.
-    FileLeft,
+    #[serde(rename = "file-left")]
+    AutostartFileChanged,
     /// An autostart file of a session was moved to quarantine.
     FileQuarantined,
     /// Git configuration keys that a session had changed were restored.
-    FilePutBack,
+    #[serde(rename = "file-put-back")]
+    GitConfigRestored,
     /// Some of a session's writable paths could not be checked for autostart files.
-    LookUnfinished,
+    #[serde(rename = "look-unfinished")]
+    ScanIncomplete,
     /// The user kept, quarantined, restored or deleted an autostart file.
     FileDecided,
     /// Entries older than the retention time were removed.
@@ -57,7 +60,7 @@ impl Event {
     /// Returns `true` if the entry results from the user's decision or setting and must therefore survive a power
     /// failure.
     #[must_use]
-    pub(crate) fn is_a_persons(self) -> bool {
+    pub(crate) fn is_user_decision(self) -> bool {
         match self {
             Self::Answer
             | Self::Grant
@@ -76,10 +79,10 @@ impl Event {
             | Self::Question
             | Self::Network
             | Self::BoundaryViolation
-            | Self::FileLeft
+            | Self::AutostartFileChanged
             | Self::FileQuarantined
-            | Self::FilePutBack
-            | Self::LookUnfinished => false,
+            | Self::GitConfigRestored
+            | Self::ScanIncomplete => false,
         }
     }
 }
@@ -133,8 +136,8 @@ pub struct Entry {
     pub summary: String,
     /// Sequence number of the decision to which this outcome belongs. Readers fill in the outcome's omitted fields from
     /// that decision.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub of: Option<u64>,
+    #[serde(rename = "of", skip_serializing_if = "Option::is_none", default)]
+    pub decision_seq: Option<u64>,
     /// Id that all entries of a call share.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request_id: Option<String>,
@@ -157,8 +160,8 @@ pub struct Entry {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
     /// Names of the arguments whose values are the affected paths. Readers copy these values to [`Entry::paths`].
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub at: Vec<String>,
+    #[serde(rename = "at", skip_serializing_if = "Vec::is_empty", default)]
+    pub path_arguments: Vec<String>,
     /// Canonical paths that the entry affects.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub paths: Vec<String>,
@@ -243,7 +246,7 @@ impl Entry {
             timestamp: 0,
             event,
             summary: summary.into(),
-            of: None,
+            decision_seq: None,
             request_id: None,
             session: None,
             client: None,
@@ -251,7 +254,7 @@ impl Entry {
             tool_name: None,
             method: None,
             arguments: None,
-            at: Vec::new(),
+            path_arguments: Vec::new(),
             paths: Vec::new(),
             path: None,
             roots: Vec::new(),
@@ -278,9 +281,9 @@ impl Entry {
 
     /// Creates the outcome that belongs to the decision with the sequence number `decision`.
     #[must_use]
-    pub fn end_of(decision: u64, result: CallResult, duration_ms: u64) -> Self {
+    pub fn outcome_of(decision: u64, result: CallResult, duration_ms: u64) -> Self {
         Self {
-            of: Some(decision),
+            decision_seq: Some(decision),
             result: Some(result),
             duration_ms: Some(duration_ms),
             ..Self::new(Event::Outcome, "")
@@ -307,7 +310,7 @@ impl Entry {
     }
 
     /// Sets the entry's host and port.
-    pub fn about_host(&mut self, host: impl ToString, port: u16) {
+    pub fn set_host(&mut self, host: impl ToString, port: u16) {
         (self.host, self.port) = (Some(host.to_string()), Some(port));
     }
 }

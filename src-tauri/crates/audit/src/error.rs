@@ -29,7 +29,7 @@ pub enum AuditError {
     },
     /// The trusted process is shutting down.
     #[error("the audit log is closed: the trusted process is shutting down")]
-    Ended,
+    Closed,
 }
 
 impl AuditError {

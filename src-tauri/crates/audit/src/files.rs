@@ -23,7 +23,8 @@ pub enum FileFinding {
         keys: Vec<String>,
     },
     /// The file is new or was changed, and is still in place.
-    Left {
+    #[serde(rename = "left")]
+    InPlace {
         /// Path of the file.
         path: String,
         /// Phrase that says when a program runs the file. Completes the sentence "this runs ...".
@@ -34,7 +35,8 @@ pub enum FileFinding {
         diff: Option<String>,
     },
     /// Some files could not be checked or quarantined.
-    Unfinished {
+    #[serde(rename = "unfinished")]
+    ScanIncomplete {
         /// Reason as a sentence.
         reason: String,
     },

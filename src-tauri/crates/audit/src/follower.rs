@@ -7,10 +7,10 @@
 //!   position after that, reading fails.
 //! - Never writes, and takes none of the writer's locks.
 
-use crate::chain::{self, Written, follow};
-use crate::read::Found;
-use crate::recall::Recall;
-use crate::volumes::{self, Listed, Volume};
+use crate::chain::{self, ChainPosition, verify_line};
+use crate::decision_cache::DecisionCache;
+use crate::read::LogLine;
+use crate::volumes::{self, ListedVolume, Volume};
 use crate::{Entry, tail};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -24,9 +24,9 @@ const BEFORE: u64 = 256 * 1024;
 /// Position after an entry, with its location on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LogPlace {
+pub struct LogPosition {
     /// Position in the chain.
-    pub written: Written,
+    pub written: ChainPosition,
     /// Sequence number of the first entry in the file.
     file: u64,
     /// Offset in the file.
@@ -38,9 +38,9 @@ pub struct LogPlace {
 #[serde(deny_unknown_fields)]
 pub struct LostRange {
     /// Position before the first lost entry.
-    pub after: Written,
+    pub after: ChainPosition,
     /// Position after the last lost entry. If the log was replaced, the start of the new log.
-    pub until: Written,
+    pub until: ChainPosition,
 }
 
 /// Next entry, or a range of lost entries.
@@ -63,18 +63,18 @@ pub enum FollowedEntry {
 #[derive(Debug)]
 pub struct Follower {
     dir: PathBuf,
-    place: LogPlace,
+    position: LogPosition,
     open: Option<BufReader<File>>,
     /// `true` once the position has been found in the log.
     is_confirmed: bool,
-    recall: Recall,
+    decision_cache: DecisionCache,
 }
 
-impl LogPlace {
+impl LogPosition {
     /// Returns the position before the first entry of any log.
     #[must_use]
     pub fn beginning() -> Self {
-        Self { written: Written::nothing(), file: 1, offset: 0 }
+        Self { written: ChainPosition::start(), file: 1, offset: 0 }
     }
 
     /// Returns the position before the oldest entry in `dir`.
@@ -83,7 +83,7 @@ impl LogPlace {
     /// Returns an error if reading the log fails.
     pub fn oldest(dir: &Path) -> io::Result<Self> {
         let Some((file, listed)) = files(dir)?.into_iter().next() else { return Ok(Self::beginning()) };
-        Self::begin_of(file, &listed)
+        Self::start_of_file(file, &listed)
     }
 
     /// Returns the position after the newest entry in `dir`.
@@ -107,37 +107,43 @@ impl LogPlace {
         let newest = lines.split_off(lines.len().saturating_sub(count));
         let bytes: u64 = newest.iter().map(|line| line.len() as u64).sum();
         if bytes == end {
-            return Self::begin_of(file, &listed);
+            return Self::start_of_file(file, &listed);
         }
-        let unread =
+        let invalid_line =
             || invalid_data(format!("`{}` has no valid line before byte {}", volume.name(), end - bytes));
-        let written = lines.last().and_then(|line| chain::after(line)).ok_or_else(unread)?;
+        let written = lines.last().and_then(|line| chain::position_after(line)).ok_or_else(invalid_line)?;
         Ok(Self { written, file, offset: end - bytes })
     }
 
-    fn begin_of(file: u64, listed: &Listed) -> io::Result<Self> {
-        let written = listed.open()?.begins_after()?.unwrap_or_else(Written::nothing);
+    fn start_of_file(file: u64, listed: &ListedVolume) -> io::Result<Self> {
+        let written = listed.open()?.start_position()?.unwrap_or_else(ChainPosition::start);
         Ok(Self { written, file, offset: 0 })
     }
 }
 
 impl Follower {
-    /// Creates a reader that continues after `place`.
+    /// Creates a reader that continues after `position`.
     #[must_use]
-    pub fn new(dir: &Path, place: LogPlace) -> Self {
-        Self { dir: dir.to_path_buf(), place, open: None, is_confirmed: false, recall: Recall::default() }
+    pub fn new(dir: &Path, position: LogPosition) -> Self {
+        Self {
+            dir: dir.to_path_buf(),
+            position,
+            open: None,
+            is_confirmed: false,
+            decision_cache: DecisionCache::default(),
+        }
     }
 
-    /// Creates a reader that continues after `place`, a position that another reader of this log has reached.
+    /// Creates a reader that continues after `position`, a position that another reader of this log has reached.
     #[must_use]
-    pub fn resume(dir: &Path, place: LogPlace) -> Self {
-        Self { is_confirmed: true, ..Self::new(dir, place) }
+    pub fn resume(dir: &Path, position: LogPosition) -> Self {
+        Self { is_confirmed: true, ..Self::new(dir, position) }
     }
 
     /// Returns the position after the last returned entry.
     #[must_use]
-    pub fn place(&self) -> &LogPlace {
-        &self.place
+    pub fn position(&self) -> &LogPosition {
+        &self.position
     }
 
     /// Returns the number of bytes after the position.
@@ -148,9 +154,9 @@ impl Follower {
         let mut bytes = 0;
         for (first, listed) in files(&self.dir)? {
             let length = || io::Result::Ok(listed.open()?.file.metadata()?.len());
-            bytes += match first.cmp(&self.place.file) {
+            bytes += match first.cmp(&self.position.file) {
                 Ordering::Less => 0,
-                Ordering::Equal => length()?.saturating_sub(self.place.offset),
+                Ordering::Equal => length()?.saturating_sub(self.position.offset),
                 Ordering::Greater => length()?,
             };
         }
@@ -173,7 +179,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Compares the position with the log, and returns the range of lost entries, if any.
+    /// Compares the position with the log and returns the range of lost entries, if any.
     ///
     /// # Errors
     /// Returns an error if reading the log fails.
@@ -209,36 +215,37 @@ impl Follower {
             }
         }
         let invalid =
-            |why| invalid_data(format!("entry {} is invalid: {why}", self.place.written.entries + 1));
-        let link = follow(&line, &self.place.written).map_err(invalid)?;
-        let Some(Found::Entry(entry)) = Found::of(&line, &mut self.recall) else {
+            |why| invalid_data(format!("entry {} is invalid: {why}", self.position.written.entries + 1));
+        let link = verify_line(&line, &self.position.written).map_err(invalid)?;
+        let Some(LogLine::Entry(entry)) = LogLine::parse(&line, &mut self.decision_cache) else {
             return Err(invalid("it is not an entry"));
         };
         let bytes = line.len() as u64;
-        self.place.written = Written { entries: self.place.written.entries + 1, head: link.clone() };
-        self.place.offset += bytes;
+        self.position.written =
+            ChainPosition { entries: self.position.written.entries + 1, head: link.clone() };
+        self.position.offset += bytes;
         Ok(Some(FollowedEntry::Entry { entry, link, bytes }))
     }
 
-    /// Opens the file with the next entry, and verifies that the position is in the log.
+    /// Opens the file with the next entry and verifies that the position is in the log.
     fn reopen(&mut self) -> io::Result<Reopened> {
         self.open = None;
-        let wanted = self.place.written.entries + 1;
+        let wanted = self.position.written.entries + 1;
         let files = files(&self.dir)?;
         let (until, later) = files.split_at(files.partition_point(|(first, _)| *first <= wanted));
         if let Some((first, listed)) = until.last() {
             let volume = listed.open()?;
             if self.confirm(*first, &volume)? {
                 // If a later file exists, this file is complete.
-                if later.is_empty() || tail::complete_length(&volume.file)? > self.place.offset {
+                if later.is_empty() || tail::complete_length(&volume.file)? > self.position.offset {
                     let mut file = volume.file;
-                    file.seek(SeekFrom::Start(self.place.offset))?;
+                    file.seek(SeekFrom::Start(self.position.offset))?;
                     return Ok(Reopened::At(BufReader::new(file)));
                 }
             } else if !self.is_confirmed {
-                return self.lose_until(files.first());
-            } else if [self.place.file, wanted].contains(first) || later.is_empty() {
-                let LogPlace { written, offset, .. } = &self.place;
+                return self.skip_to_file(files.first());
+            } else if [self.position.file, wanted].contains(first) || later.is_empty() {
+                let LogPosition { written, offset, .. } = &self.position;
                 return Err(invalid_data(format!(
                     "`{}` no longer contains entry {} before byte {offset}, so it was replaced or changed",
                     volume.name(),
@@ -246,44 +253,44 @@ impl Follower {
                 )));
             }
         }
-        self.lose_until(later.first())
+        self.skip_to_file(later.first())
     }
 
     /// Returns `true` if the log contains the position. `first` is the file that should contain the next entry.
     fn confirm(&mut self, first: u64, volume: &Volume) -> io::Result<bool> {
-        let wanted = self.place.written.entries + 1;
-        let is_there = if first == wanted {
+        let wanted = self.position.written.entries + 1;
+        let is_found = if first == wanted {
             // The first line of a file records the position before it.
-            wanted == 1 || volume.begins_after()?.as_ref() == Some(&self.place.written)
+            wanted == 1 || volume.start_position()?.as_ref() == Some(&self.position.written)
         } else {
-            first == self.place.file && self.is_at_place(volume)?
+            first == self.position.file && self.is_at_position(volume)?
         };
-        if is_there && first == wanted {
-            (self.place.file, self.place.offset) = (first, 0);
+        if is_found && first == wanted {
+            (self.position.file, self.position.offset) = (first, 0);
         }
-        self.is_confirmed |= is_there;
-        Ok(is_there)
+        self.is_confirmed |= is_found;
+        Ok(is_found)
     }
 
     /// Returns `true` if the position's entry ends at the position's offset. Also reads the decisions before the entry.
-    fn is_at_place(&mut self, volume: &Volume) -> io::Result<bool> {
-        let offset = self.place.offset;
+    fn is_at_position(&mut self, volume: &Volume) -> io::Result<bool> {
+        let offset = self.position.offset;
         if volume.file.metadata()?.len() < offset {
             return Ok(false);
         }
         let lines = tail::lines_before(&volume.file, offset, 1, BEFORE)?;
-        let known = lines.last().and_then(|line| chain::after(line));
-        lines.iter().for_each(|line| drop(Found::of(line, &mut self.recall)));
-        Ok(known.as_ref() == Some(&self.place.written))
+        let known = lines.last().and_then(|line| chain::position_after(line));
+        lines.iter().for_each(|line| drop(LogLine::parse(line, &mut self.decision_cache)));
+        Ok(known.as_ref() == Some(&self.position.written))
     }
 
-    /// Moves the position to the start of a file, and reports the entries in between as lost.
-    fn lose_until(&mut self, file: Option<&(u64, Listed)>) -> io::Result<Reopened> {
+    /// Moves the position to the start of a file and reports the entries in between as lost.
+    fn skip_to_file(&mut self, file: Option<&(u64, ListedVolume)>) -> io::Result<Reopened> {
         let Some((first, listed)) = file else { return Ok(Reopened::Nothing) };
-        let place = LogPlace::begin_of(*first, listed)?;
-        let range = LostRange { after: self.place.written.clone(), until: place.written.clone() };
-        (self.place, self.is_confirmed) = (place, true);
-        self.recall = Recall::default();
+        let position = LogPosition::start_of_file(*first, listed)?;
+        let range = LostRange { after: self.position.written.clone(), until: position.written.clone() };
+        (self.position, self.is_confirmed) = (position, true);
+        self.decision_cache = DecisionCache::default();
         Ok(Reopened::Lost(range))
     }
 }
@@ -303,12 +310,12 @@ enum Reopened {
 }
 
 /// Returns the files that have an entry, oldest first, each with the sequence number of its first entry.
-fn files(dir: &Path) -> io::Result<Vec<(u64, Listed)>> {
+fn files(dir: &Path) -> io::Result<Vec<(u64, ListedVolume)>> {
     let mut files = Vec::new();
     for listed in volumes::list(dir)? {
         let first = match listed.first {
             Some(first) => Some(first),
-            None => listed.open()?.begins_after()?.map(|before| before.entries + 1),
+            None => listed.open()?.start_position()?.map(|before| before.entries + 1),
         };
         files.extend(first.map(|first| (first, listed)));
     }

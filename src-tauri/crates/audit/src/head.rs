@@ -1,4 +1,4 @@
-//! Head file: identifies the newest entry. It is stored outside the log, so that truncating the log or replacing it
+//! Head file: identifies the newest entry. It is stored outside the log so that truncating the log or replacing it
 //! with an older copy is detected.
 //!
 //! - INVARIANT: the head is written after its entry is on disk. It may be older than the log but never newer, so a kill
@@ -8,7 +8,7 @@
 //! - A process that can write the user's files can change both the log and its head. A mismatch therefore indicates an
 //!   accident, or a process that changed only one of them.
 
-use crate::chain::Written;
+use crate::chain::ChainPosition;
 use ironcurtain_paths::bounded_read;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of names to try for the temporary file. A name is taken only if a killed process left its temporary
 /// file.
-const NAMES: u32 = 1000;
+const MAX_ATTEMPTS: u32 = 1000;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +31,7 @@ struct Head {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownHead {
     /// The newest entry.
-    Entry(Written),
+    Entry(ChainPosition),
     /// The file does not exist.
     Missing,
     /// The head file is unreadable or invalid. Contains a verb phrase about the file, such as "is empty".
@@ -42,10 +42,10 @@ impl KnownHead {
     /// Reads a head file.
     #[must_use]
     pub fn read(file: &Path) -> Self {
-        match bounded_read::text(file) {
+        match bounded_read::read_text(file) {
             Ok(Some(text)) if text.trim().is_empty() => Self::Damaged("is empty".to_owned()),
             Ok(Some(text)) => match serde_json::from_str(&text) {
-                Ok(Head { entries, head }) => Self::Entry(Written { entries, head }),
+                Ok(Head { entries, head }) => Self::Entry(ChainPosition { entries, head }),
                 Err(problem) => Self::Damaged(format!("is damaged: {problem}")),
             },
             Ok(None) => Self::Missing,
@@ -82,19 +82,19 @@ impl HeadFile {
     ///
     /// # Errors
     /// Returns an error if the write or the rename fails. The previous head then stays in place.
-    pub(super) fn write(&mut self, written: &Written) -> io::Result<()> {
+    pub(super) fn write(&mut self, written: &ChainPosition) -> io::Result<()> {
         if self.newest.is_some_and(|newest| newest >= written.entries) {
             return Ok(());
         }
         let text = serde_json::to_string(&Head { entries: written.entries, head: written.head.clone() })?;
-        let (beside, mut file) = self.new_file()?;
+        let (temp_path, mut file) = self.new_file()?;
         let replaced = file
             .write_all(text.as_bytes())
             .and_then(|()| file.sync_data())
-            .and_then(|()| std::fs::rename(&beside, &self.path));
+            .and_then(|()| std::fs::rename(&temp_path, &self.path));
         if replaced.is_err() {
             // Ignores this error, because the write or rename error is reported instead.
-            let _ = std::fs::remove_file(&beside);
+            let _ = std::fs::remove_file(&temp_path);
         }
         replaced?;
         self.newest = Some(written.entries);
@@ -104,7 +104,7 @@ impl HeadFile {
     /// Creates a temporary file, next to the head, that no other process has open.
     fn new_file(&self) -> io::Result<(PathBuf, File)> {
         let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
-        for number in 0..NAMES {
+        for number in 0..MAX_ATTEMPTS {
             let path = folder.join(format!(".ironcurtain-head-{}-{number}", std::process::id()));
             match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
@@ -119,8 +119,8 @@ impl HeadFile {
 mod tests {
     use super::*;
 
-    fn written(entries: u64) -> Written {
-        Written { entries, head: format!("head {entries}") }
+    fn written(entries: u64) -> ChainPosition {
+        ChainPosition { entries, head: format!("head {entries}") }
     }
 
     #[test]
@@ -139,12 +139,12 @@ mod tests {
     #[test]
     fn a_file_that_a_killed_process_left_is_not_written_to() {
         let dir = tempfile::tempdir().unwrap();
-        let left = dir.path().join(format!(".ironcurtain-head-{}-0", std::process::id()));
-        std::fs::write(&left, "left").unwrap();
+        let leftover = dir.path().join(format!(".ironcurtain-head-{}-0", std::process::id()));
+        std::fs::write(&leftover, "left").unwrap();
         let file = dir.path().join("head.json");
         HeadFile::new(file.clone()).write(&written(7)).unwrap();
         assert_eq!(KnownHead::read(&file), KnownHead::Entry(written(7)));
-        assert_eq!(std::fs::read_to_string(left).unwrap(), "left");
+        assert_eq!(std::fs::read_to_string(leftover).unwrap(), "left");
     }
 
     #[test]

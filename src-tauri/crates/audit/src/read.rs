@@ -4,7 +4,7 @@
 //! - Fields that an outcome omits are copied from its decision.
 
 use crate::Entry;
-use crate::recall::Recall;
+use crate::decision_cache::DecisionCache;
 use crate::tail;
 use crate::volumes::{self, Volume};
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ const BEFORE: usize = 200;
 
 /// Line of the log.
 #[derive(Debug)]
-pub enum Found {
+pub enum LogLine {
     /// A complete entry.
     Entry(Box<Entry>),
     /// An entry written by a different version that exceeds this version's length limit.
@@ -38,16 +38,16 @@ pub enum Found {
     },
 }
 
-impl Found {
+impl LogLine {
     /// Parses a line and fills in its omitted fields. Returns `None` if the line is not an entry.
-    pub(super) fn of(line: &[u8], recall: &mut Recall) -> Option<Self> {
+    pub(super) fn parse(line: &[u8], decision_cache: &mut DecisionCache) -> Option<Self> {
         if line.len() > MAX_LINE_LEN {
             let head = String::from_utf8_lossy(line.get(..HEAD)?).into_owned();
             let (seq, timestamp) = (number(&head, "\"seq\":")?, number(&head, "\"timestamp\":")?);
             return Some(Self::TooLong { seq, timestamp, bytes: line.len() as u64 });
         }
         let mut entry: Box<Entry> = serde_json::from_slice(line).ok()?;
-        recall.complete(&mut entry);
+        decision_cache.complete(&mut entry);
         Some(Self::Entry(entry))
     }
 }
@@ -56,7 +56,7 @@ impl Found {
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
-pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found>> {
+pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = LogLine>> {
     let wanted = limit.saturating_add(BEFORE);
     let (mut lines, mut kept) = (VecDeque::new(), 0);
     for volume in volumes::list(dir)?.iter().rev() {
@@ -69,11 +69,11 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
             break;
         }
     }
-    let mut recall = Recall::default();
-    let mut found: Vec<Found> = Vec::with_capacity(lines.len());
+    let mut decision_cache = DecisionCache::default();
+    let mut found: Vec<LogLine> = Vec::with_capacity(lines.len());
     // Frees each line as soon as it is parsed, to limit memory use.
     while let Some(line) = lines.pop_front() {
-        found.extend(Found::of(&line, &mut recall));
+        found.extend(LogLine::parse(&line, &mut decision_cache));
     }
     Ok(found.into_iter().rev().take(limit))
 }
@@ -85,13 +85,13 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
 /// Returns an error if opening the log fails.
 pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Result<Entry>> + use<>> {
     let mut volumes = VecDeque::from(volumes::list(dir)?);
-    let (mut open, mut recall, mut done) = (None::<Lines>, Recall::default(), false);
+    let (mut open, mut decision_cache, mut done) = (None::<Lines>, DecisionCache::default(), false);
     Ok(std::iter::from_fn(move || {
         while !done {
             let lines = match &mut open {
                 Some(lines) => lines,
                 None => match volumes.pop_front()?.open() {
-                    Ok(volume) => open.insert(Lines::of(volume)),
+                    Ok(volume) => open.insert(Lines::new(volume)),
                     Err(problem) => {
                         done = true;
                         return Some(Err(problem));
@@ -102,7 +102,7 @@ pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Resu
                 Ok(None) => open = None,
                 Ok(Some(entry)) if entry.seq > entries => done = true,
                 Ok(Some(mut entry)) => {
-                    recall.complete(&mut entry);
+                    decision_cache.complete(&mut entry);
                     return Some(Ok(entry));
                 }
                 Err(problem) => {
@@ -123,7 +123,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn of(volume: Volume) -> Self {
+    fn new(volume: Volume) -> Self {
         Self { name: volume.name(), reader: BufReader::new(volume.file), number: 0 }
     }
 
@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn newest_entries_are_first_and_all_entries_in_order() {
-        let seq = |found: Found| match found {
-            Found::Entry(entry) => entry.seq,
-            Found::TooLong { seq, .. } => seq,
+        let seq = |found: LogLine| match found {
+            LogLine::Entry(entry) => entry.seq,
+            LogLine::TooLong { seq, .. } => seq,
         };
         let log = old_log();
         assert_eq!(newest(log.path(), 3).unwrap().map(seq).collect::<Vec<_>>(), [20, 19, 18]);

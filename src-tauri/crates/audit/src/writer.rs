@@ -3,14 +3,14 @@
 //! - A full file is renamed to contain the sequence number of its first entry, and a new file is created. If the
 //!   process is killed in between, the new file is created at the next start.
 
-use crate::chain::{self, Written};
+use crate::chain::{self, ChainPosition};
 use crate::clock::now_ms;
 use crate::error::AuditError;
 use crate::head::HeadFile;
 use crate::pending::Pending;
 use crate::verify::{self, missing};
 use crate::volumes::{self, LOG_NAME, Volume};
-use crate::{Entry, Event, Keeping, KnownHead};
+use crate::{Entry, Event, KnownHead, LogOptions};
 use ironcurtain_paths::bounded_read;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Maximum capacity of the reused write buffer, in bytes.
-const KEPT_ROOM: usize = 64 * 1024;
+const MAX_BUFFER_CAPACITY: usize = 64 * 1024;
 
 /// Writer of a log. Only one exists per log.
 #[derive(Debug)]
 pub(super) struct Writer {
-    keeping: Keeping,
+    options: LogOptions,
     path: PathBuf,
     file: File,
     /// `true` if the log is a regular file, whose identity and length can be checked.
@@ -33,19 +33,19 @@ pub(super) struct Writer {
     identity: (u64, u64),
     length: u64,
     /// Position before the first entry of the active file.
-    begin: Written,
-    at: Written,
+    begin: ChainPosition,
+    position: ChainPosition,
     /// Policy hash of the last decision in the active file.
     policy: Option<String>,
     /// `true` if an incomplete line may follow the first `length` bytes.
     torn: bool,
     /// Write buffer, reused to avoid allocations.
-    room: String,
+    buffer: String,
     /// Closed files and directories that may not be synced yet.
     closed: Vec<Arc<File>>,
     head: Option<HeadFile>,
     /// Position at which the log was opened.
-    opened_at: Written,
+    opened_at: ChainPosition,
     unknown_end: Option<String>,
 }
 
@@ -55,27 +55,27 @@ impl Writer {
     /// # Errors
     /// Returns [`AuditError::Broken`] if the chain of the newest file is invalid or lacks the newest known entry,
     /// because an edited log must not be continued.
-    pub(super) fn open(keeping: Keeping) -> Result<Self, AuditError> {
-        let path = keeping.dir.join(LOG_NAME);
-        let dir = keeping.dir.clone();
+    pub(super) fn open(options: LogOptions) -> Result<Self, AuditError> {
+        let path = options.dir.join(LOG_NAME);
+        let dir = options.dir.clone();
         let broken = |problem: String| AuditError::Broken { dir: dir.clone(), problem };
-        let unread = |e: io::Error| broken(e.to_string());
-        let not_opened = |e: io::Error| broken(format!("`{}`: {e}", path.display()));
-        let file = bounded_read::open_own(&path).map_err(not_opened)?;
-        let metadata = file.metadata().map_err(unread)?;
-        let current = Volume { path: path.clone(), file: file.try_clone().map_err(unread)?, first: None };
-        let before = end_of_closed(&keeping.dir).map_err(unread)?;
+        let unreadable = |e: io::Error| broken(e.to_string());
+        let open_failed = |e: io::Error| broken(format!("`{}`: {e}", path.display()));
+        let file = bounded_read::open_own(&path).map_err(open_failed)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        let current = Volume { path: path.clone(), file: file.try_clone().map_err(unreadable)?, first: None };
+        let before = end_of_closed(&options.dir).map_err(unreadable)?;
         let is_new = before.is_none() && metadata.len() == 0;
-        let (known, head_problem) = newest_known(&keeping, is_new);
+        let (known, head_problem) = newest_known(&options, is_new);
         let begin = match before {
             Some(end) => end,
-            None => current.begins_after().map_err(unread)?.unwrap_or_else(Written::nothing),
+            None => current.start_position().map_err(unreadable)?.unwrap_or_else(ChainPosition::start),
         };
-        let mut found = (begin == known.clone().unwrap_or_else(Written::nothing)).then_some(());
-        let see = |at: &Written| found = found.or((Some(at) == known.as_ref()).then_some(()));
+        let mut found = (begin == known.clone().unwrap_or_else(ChainPosition::start)).then_some(());
+        let on_position = |at: &ChainPosition| found = found.or((Some(at) == known.as_ref()).then_some(()));
         let read = match metadata.is_file() {
-            true => verify::read(&current, begin.clone(), false, see, |_| ()).map_err(unread)?,
-            false => verify::ReadVolume { at: begin.clone(), bytes: 0, problem: None, torn: false },
+            true => verify::read(&current, begin.clone(), false, on_position, |_| ()).map_err(unreadable)?,
+            false => verify::VerifiedVolume { position: begin.clone(), bytes: 0, problem: None, torn: false },
         };
         let mut writer = Self {
             path: path.clone(),
@@ -86,13 +86,13 @@ impl Writer {
             begin,
             policy: None,
             torn: false,
-            room: String::new(),
+            buffer: String::new(),
             closed: Vec::new(),
-            head: keeping.head.clone().map(HeadFile::new),
-            opened_at: read.at.clone(),
-            at: read.at,
+            head: options.head.clone().map(HeadFile::new),
+            opened_at: read.position.clone(),
+            position: read.position,
             unknown_end: None,
-            keeping,
+            options,
         };
         match read.problem {
             Some(problem) if !read.torn => return Err(broken(problem)),
@@ -101,10 +101,10 @@ impl Writer {
         match known.clone().filter(|known| found.is_none() && known.entries >= writer.begin.entries) {
             Some(known) if is_new => writer.start_new(&known)?,
             // The process was killed before it wrote the head.
-            Some(known) if current.begins_with(&known.head).map_err(unread)? => {}
+            Some(known) if current.begins_with(&known.head).map_err(unreadable)? => {}
             Some(known) => {
-                let is_there = known.entries <= writer.at.entries;
-                return Err(broken(missing(&known, writer.at.entries, is_there)));
+                let has_other_entry = known.entries <= writer.position.entries;
+                return Err(broken(missing(&known, writer.position.entries, has_other_entry)));
             }
             None => {}
         }
@@ -133,28 +133,28 @@ impl Writer {
             self.file.set_len(self.length).map_err(failed)?;
             self.torn = false;
         }
-        if self.regular && self.length >= self.keeping.file_bytes {
+        if self.regular && self.length >= self.options.file_bytes {
             self.rotate().map_err(failed)?;
         }
-        let first = self.at.entries + 1;
-        let (mut at, mut policy) = (self.at.clone(), self.policy.clone());
-        let mut text = std::mem::take(&mut self.room);
+        let first = self.position.entries + 1;
+        let (mut at, mut policy) = (self.position.clone(), self.policy.clone());
+        let mut text = std::mem::take(&mut self.buffer);
         for entry in entries {
             let begin = text.len();
             let prev = (at == self.begin).then_some(at.head.as_str());
             entry.write(&mut text, (at.entries + 1, now_ms()), prev, &mut policy);
-            let head = chain::close(&mut text, begin, &at.head);
-            at = Written { entries: at.entries + 1, head };
+            let head = chain::append_hash(&mut text, begin, &at.head);
+            at = ChainPosition { entries: at.entries + 1, head };
         }
         if let Err(e) = self.file.write_all(text.as_bytes()) {
             self.torn = self.file.set_len(self.length).is_err();
             return Err(failed(e));
         }
         self.length += text.len() as u64;
-        (self.at, self.policy) = (at, policy);
+        (self.position, self.policy) = (at, policy);
         text.clear();
-        text.shrink_to(KEPT_ROOM);
-        self.room = text;
+        text.shrink_to(MAX_BUFFER_CAPACITY);
+        self.buffer = text;
         Ok(first)
     }
 
@@ -167,27 +167,27 @@ impl Writer {
         if !self.regular {
             return Ok(());
         }
-        let named = match std::fs::metadata(&self.path) {
+        let current = match std::fs::metadata(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return lost("was removed"),
-            named => named.map_err(|e| AuditError::write(&e))?,
+            current => current.map_err(|e| AuditError::write(&e))?,
         };
-        if identity(&named) != self.identity {
+        if identity(&current) != self.identity {
             return lost("was replaced");
         }
         // After a failed write, an incomplete line may follow.
-        if named.len() < self.length || (named.len() > self.length && !self.torn) {
+        if current.len() < self.length || (current.len() > self.length && !self.torn) {
             return lost("was changed by another program");
         }
         Ok(())
     }
 
     /// Returns the position after the last entry.
-    pub(super) fn written(&self) -> &Written {
-        &self.at
+    pub(super) fn written(&self) -> &ChainPosition {
+        &self.position
     }
 
     /// Returns the position at which the log was opened.
-    pub(super) fn opened_at(&self) -> &Written {
+    pub(super) fn opened_at(&self) -> &ChainPosition {
         &self.opened_at
     }
 
@@ -203,8 +203,8 @@ impl Writer {
     }
 
     /// Returns the location and retention settings.
-    pub(super) fn keeping(&self) -> &Keeping {
-        &self.keeping
+    pub(super) fn options(&self) -> &LogOptions {
+        &self.options
     }
 
     /// Returns the files that may not be synced yet, oldest first. The caller syncs them without holding the
@@ -221,7 +221,7 @@ impl Writer {
 
     /// Closes the active file and creates a new one.
     fn rotate(&mut self) -> io::Result<()> {
-        let closed = self.keeping.dir.join(volumes::name_of(self.begin.entries + 1));
+        let closed = self.options.dir.join(volumes::name_of(self.begin.entries + 1));
         if std::fs::symlink_metadata(&closed).is_ok() {
             return Err(io::Error::other(format!("`{}` already exists; move it away", closed.display())));
         }
@@ -234,13 +234,13 @@ impl Writer {
         self.identity = identity;
         self.closed.push(Arc::new(std::mem::replace(&mut self.file, new)));
         // The directory contains the new name, so it must be synced too.
-        self.closed.push(Arc::new(File::open(&self.keeping.dir)?));
-        (self.length, self.begin, self.policy) = (0, self.at.clone(), None);
+        self.closed.push(Arc::new(File::open(&self.options.dir)?));
+        (self.length, self.begin, self.policy) = (0, self.position.clone(), None);
         Ok(())
     }
 
-    /// Records that a new log was started because the previous one was moved away, and writes the head.
-    fn start_new(&mut self, known: &Written) -> Result<(), AuditError> {
+    /// Records that a new log was started because the previous one is missing, and writes the head.
+    fn start_new(&mut self, known: &ChainPosition) -> Result<(), AuditError> {
         self.note(&format!(
             "a new log was started: the previous one, with {} entries up to {}, is missing",
             known.entries, known.head
@@ -249,9 +249,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Records that the head file does not identify the newest entry, and rewrites that file.
-    fn note_head(&mut self, problem: &str, known: Option<&Written>) -> Result<(), AuditError> {
-        let file = self.keeping.head.clone().unwrap_or_default();
+    /// Records that the head file does not identify the newest entry and rewrites that file.
+    fn note_head(&mut self, problem: &str, known: Option<&ChainPosition>) -> Result<(), AuditError> {
+        let file = self.options.head.clone().unwrap_or_default();
         let found = format!("the head file `{}` {problem}", file.display());
         match known {
             Some(known) => {
@@ -275,24 +275,24 @@ impl Writer {
         let Some(head) = &mut self.head else { return };
         // A failure does not prevent the start: either the head is older than the log, or the problem is reported at
         // the next start.
-        let _ = self.file.sync_data().and_then(|()| head.write(&self.at));
+        let _ = self.file.sync_data().and_then(|()| head.write(&self.position));
     }
 
     fn note(&mut self, summary: &str) -> Result<(), AuditError> {
-        self.append(&[Pending::of(Entry::new(Event::Daemon, summary))?]).map(drop)
+        self.append(&[Pending::new(Entry::new(Event::Daemon, summary))?]).map(drop)
     }
 }
 
 /// Returns the newest entry according to the head file or another source, and the problem with the head file,
 /// if any.
-fn newest_known(keeping: &Keeping, is_new: bool) -> (Option<Written>, Option<String>) {
-    let Some(head) = keeping.head.as_deref().map(KnownHead::read) else { return (None, None) };
+fn newest_known(options: &LogOptions, is_new: bool) -> (Option<ChainPosition>, Option<String>) {
+    let Some(head) = options.head.as_deref().map(KnownHead::read) else { return (None, None) };
     let problem = head.problem().map(str::to_owned);
     match head {
         KnownHead::Entry(known) => (Some(known), None),
         // This is the first start, or the log and the head were both removed.
-        KnownHead::Missing if is_new => (keeping.elsewhere.clone(), None),
-        KnownHead::Missing | KnownHead::Damaged(_) => (keeping.elsewhere.clone(), problem),
+        KnownHead::Missing if is_new => (options.known_entry.clone(), None),
+        KnownHead::Missing | KnownHead::Damaged(_) => (options.known_entry.clone(), problem),
     }
 }
 
@@ -301,17 +301,17 @@ fn identity(file: &Metadata) -> (u64, u64) {
 }
 
 /// Returns the position at the end of the newest closed file, if any.
-fn end_of_closed(dir: &Path) -> io::Result<Option<Written>> {
+fn end_of_closed(dir: &Path) -> io::Result<Option<ChainPosition>> {
     let Some((first, path)) = volumes::closed(dir)?.pop() else { return Ok(None) };
     let volume = Volume::open(path, first)?;
-    let unread = || io::Error::other(format!("`{}` has no valid last line", volume.name()));
-    volume.ends_at()?.ok_or_else(unread).map(Some)
+    let unreadable = || io::Error::other(format!("`{}` has no valid last line", volume.name()));
+    volume.end_position()?.ok_or_else(unreadable).map(Some)
 }
 
 #[cfg(test)]
 impl Writer {
     /// Redirects all writes to a device that is always full.
-    pub(super) fn fails(&mut self) {
+    pub(super) fn redirect_to_full_device(&mut self) {
         self.file = File::options().append(true).open("/dev/full").unwrap();
         self.regular = false;
     }

@@ -1,7 +1,7 @@
 //! Tests that a log contains every entry that was reported as written, no matter when its writer was killed, for
 //! example during a rotation.
 
-use ironcurtain_audit::{Audit, Entry, Event, Keeping, KnownHead, check_written};
+use ironcurtain_audit::{Audit, Entry, Event, KnownHead, LogOptions, check_written};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 /// killed.
 const DIR: &str = "IRONCURTAIN_KILLED_LOG";
 
-fn keeping(all: &Path) -> Keeping {
+fn options(all: &Path) -> LogOptions {
     // Small enough for every third entry to start a new file.
     let head = Some(all.join("head.json"));
-    Keeping { head, file_bytes: 400, ..Keeping::new(&all.join("audit")) }
+    LogOptions { head, file_bytes: 400, ..LogOptions::new(&all.join("audit")) }
 }
 
 /// Writes and reports entries until the process is killed.
 #[tokio::test]
 async fn writes() {
     let Some(all) = std::env::var_os(DIR) else { return };
-    let audit = Audit::keep(keeping(Path::new(&all)), |_| ()).unwrap();
+    let audit = Audit::open_with(options(Path::new(&all)), |_| ()).unwrap();
     let mut out = std::io::stdout();
     loop {
         let number = audit.record(Entry::new(Event::Session, "an entry")).await.unwrap();
@@ -55,7 +55,7 @@ fn nothing_is_lost_by_a_kill_at_any_instant() {
         last = written.last().unwrap_or(last);
         let head = KnownHead::read(&all.path().join("head.json"));
         let KnownHead::Entry(known) = head else { panic!("round {round}: {head:?}") };
-        let checked = check_written(&keeping(all.path()).dir, &known).unwrap();
+        let checked = check_written(&options(all.path()).dir, &known).unwrap();
         assert!(checked.intact() || checked.torn, "round {round}: {checked:?}");
         assert!(checked.entries >= last, "round {round}: {last} was written, {checked:?}");
         // Entries that were written but not reported remain in the log.

@@ -16,31 +16,31 @@
 //! let audit = Audit::open(&home.audit(), |_| ())?;
 //! let (changes, sandboxes) = (Default::default(), Default::default());
 //! let autostart = Autostart::start(AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes });
-//! println!("{:?}", autostart.left_behind(&[]).await);
+//! println!("{:?}", autostart.sessions_with_undecided(&[]).await);
 //! # Ok(())
 //! # }
 //! ```
 
-mod alone;
-mod last_looks;
+mod final_checks;
 mod recorder;
 mod session_record;
+mod sessionless_watch;
 mod view;
-mod watching;
+mod watcher_thread;
 
-pub use alone::LoneWatch;
-use last_looks::LastLook;
-pub use last_looks::LastLooks;
+use final_checks::FinalCheck;
+pub use final_checks::FinalChecks;
 pub use recorder::DecideError;
 pub use session_record::SessionFacts;
-pub use watching::{SandboxWatch, WatchError};
+pub use sessionless_watch::SessionlessWatch;
+pub use watcher_thread::{SandboxWatch, WatchError};
 
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{AutostartSettings, GitConfigSettings};
-use ironcurtain_containment::{Profile, Surroundings};
+use ironcurtain_containment::{Profile, SandboxContext};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
+use ironcurtain_protocol::{AutostartFileChoice, AutostartFileState, SessionRecordView};
 use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, GitConfig, Watcher};
 use recorder::{Recorder, RecorderMessage, Undecided};
 use session_record::{FileCounts, SessionRecord};
@@ -48,7 +48,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
-use watching::Watching;
+use watcher_thread::WatcherHandle;
 
 /// Maximum number of sessions returned in a list.
 const MAX_SESSIONS: usize = 100;
@@ -56,10 +56,10 @@ const MAX_SESSIONS: usize = 100;
 /// Handle to the watcher and the recorder. Clones share both.
 #[derive(Debug, Clone)]
 pub struct Autostart {
-    watching: Result<Watching, WatchError>,
-    found: mpsc::UnboundedSender<RecorderMessage>,
+    watcher: Result<WatcherHandle, WatchError>,
+    recorder: mpsc::UnboundedSender<RecorderMessage>,
     undecided: watch::Receiver<Undecided>,
-    last_looks: LastLooks,
+    final_checks: FinalChecks,
     sessions: PathBuf,
 }
 
@@ -83,23 +83,23 @@ pub struct WatchedServer<'a> {
     /// Name of the server.
     pub server: &'a str,
     /// Number of processes that the session has previously started for this server.
-    pub before: u64,
+    pub earlier_processes: u64,
 }
 
 impl Autostart {
-    /// Spawns the watcher and the recorder, and checks the folders that a killed process left unchecked.
+    /// Spawns the watcher and the recorder and checks the folders that a killed process left unchecked.
     pub fn start(parts: AutostartParts<'_>) -> Self {
         let AutostartParts { home, audit, changes, sandboxes } = parts;
-        let (found, inbox) = mpsc::unbounded_channel();
+        let (recorder, inbox) = mpsc::unbounded_channel();
         let (counts, undecided) = watch::channel(Undecided::new());
         let (sessions, state) = (home.sessions(), home.sandboxes());
-        let watching = Watching::start(&state, found.clone());
-        let watching = watching.map_err(|problem| WatchError::NoWatcher(problem.to_string()));
-        let last_looks = LastLooks::new(sandboxes);
-        let all = Self { watching, found, undecided, last_looks, sessions: sessions.clone() };
-        all.clone().finish_predecessors_checks(state.clone());
+        let watcher = WatcherHandle::start(&state, recorder.clone());
+        let watcher = watcher.map_err(|problem| WatchError::NotRunning(problem.to_string()));
+        let final_checks = FinalChecks::new(sandboxes);
+        let autostart = Self { watcher, recorder, undecided, final_checks, sessions: sessions.clone() };
+        autostart.clone().finish_earlier_checks(state.clone());
         tokio::spawn(Recorder { sessions, state, audit, undecided: counts, changes }.run(inbox));
-        all
+        autostart
     }
 
     /// Starts watching a server's sandbox.
@@ -111,19 +111,23 @@ impl Autostart {
         watched: WatchedServer<'_>,
         rules: AutostartRules,
     ) -> Result<SandboxWatch, WatchError> {
-        let WatchedServer { session, server, before } = watched;
-        let last = self.last_looks.of(session, format!("session {session}, server {server}"));
-        self.watching.as_ref().map_err(Clone::clone)?.begin(name_of(session, before), rules, last).await
+        let WatchedServer { session, server, earlier_processes } = watched;
+        let check = self.final_checks.register(session, format!("session {session}, server {server}"));
+        self.watcher
+            .as_ref()
+            .map_err(Clone::clone)?
+            .begin(watcher_name(session, earlier_processes), rules, check)
+            .await
     }
 
     /// Creates a session's record when the session starts.
-    pub fn began(&self, session: &str, facts: SessionFacts) {
-        self.tell(RecorderMessage::Began { session: session.to_owned(), facts });
+    pub fn session_started(&self, session: &str, facts: SessionFacts) {
+        self.send_to_recorder(RecorderMessage::SessionStarted { session: session.to_owned(), facts });
     }
 
     /// Records the end of a session.
-    pub fn ended(&self, session: &str) {
-        self.tell(RecorderMessage::Ended { session: session.to_owned() });
+    pub fn session_ended(&self, session: &str) {
+        self.send_to_recorder(RecorderMessage::SessionEnded { session: session.to_owned() });
     }
 
     /// Returns the number of undecided files of a session.
@@ -132,8 +136,8 @@ impl Autostart {
     }
 
     /// Returns the final checks in progress.
-    pub fn last_looks(&self) -> &LastLooks {
-        &self.last_looks
+    pub fn final_checks(&self) -> &FinalChecks {
+        &self.final_checks
     }
 
     /// Returns a session's record for display.
@@ -141,29 +145,30 @@ impl Autostart {
     /// # Errors
     /// Returns a [`DecideError`] if the session has no record or the record cannot be read.
     pub async fn session(&self, session: &str) -> Result<SessionRecordView, DecideError> {
-        checked(session)?;
+        validate_id(session)?;
         let failed = |problem: String| DecideError::Record { session: session.to_owned(), problem };
         let (dir, id) = (self.sessions.join(session), session.to_owned());
-        let looking = self.last_looks.is_of(session);
+        let is_checking = self.final_checks.is_checking(session);
         let read = move || {
-            SessionRecord::read(&dir).map(|found| found.map(|record| view::session(&id, record, looking)))
+            SessionRecord::read(&dir)
+                .map(|found| found.map(|record| view::session_view(&id, record, is_checking)))
         };
         let read = tokio::task::spawn_blocking(read).await.map_err(|e| failed(e.to_string()))?;
         let found = read.map_err(|e| failed(e.to_string()))?;
-        found.ok_or_else(|| DecideError::NoSession(session.to_owned()))
+        found.ok_or_else(|| DecideError::UnknownSession(session.to_owned()))
     }
 
     /// Returns closed sessions with undecided files, newest first. `live` lists the ids of open sessions.
-    pub async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
+    pub async fn sessions_with_undecided(&self, live: &[String]) -> Vec<SessionRecordView> {
         let mut found = self.records(|id, count| count.undecided > 0 && !live.contains(id)).await;
-        found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
+        found.retain(|one| one.files.iter().any(|file| file.state == AutostartFileState::Undecided));
         found.truncate(MAX_SESSIONS);
         found
     }
 
     /// Returns sessions with quarantined files, newest first. Each session lists only its quarantined files and, for
     /// each path, only the newest file, because decisions apply to that file.
-    pub async fn in_quarantine(&self) -> Vec<SessionRecordView> {
+    pub async fn sessions_in_quarantine(&self) -> Vec<SessionRecordView> {
         let mut found = self.records(|_, count| count.in_quarantine > 0).await;
         for one in &mut found {
             one.files.retain(|file| file.moved_to.is_some());
@@ -174,11 +179,11 @@ impl Autostart {
         found
     }
 
-    /// Returns the records of the sessions for which `is_meant` returns `true`, newest first.
-    async fn records(&self, is_meant: impl Fn(&String, &FileCounts) -> bool) -> Vec<SessionRecordView> {
+    /// Returns the records of the sessions for which `is_selected` returns `true`, newest first.
+    async fn records(&self, is_selected: impl Fn(&String, &FileCounts) -> bool) -> Vec<SessionRecordView> {
         let counts = self.undecided.borrow().clone();
         let mut found = Vec::new();
-        for (id, _) in counts.iter().filter(|(id, count)| is_meant(id, count)) {
+        for (id, _) in counts.iter().filter(|(id, count)| is_selected(id, count)) {
             // An unreadable record is skipped here, and reported when it is requested by id.
             found.extend(self.session(id).await.ok());
         }
@@ -194,66 +199,71 @@ impl Autostart {
         &self,
         session: &str,
         path: String,
-        choice: LeftChoice,
+        choice: AutostartFileChoice,
         is_live: bool,
     ) -> Result<(), DecideError> {
-        checked(session)?;
-        let puts_back = matches!(choice, LeftChoice::PutBack | LeftChoice::Exchange);
-        if puts_back && (is_live || self.last_looks.is_of(session)) {
-            return Err(DecideError::NotOver(session.to_owned()));
+        validate_id(session)?;
+        let restores = matches!(choice, AutostartFileChoice::PutBack | AutostartFileChoice::Exchange);
+        if restores && (is_live || self.final_checks.is_checking(session)) {
+            return Err(DecideError::SessionOpen(session.to_owned()));
         }
         let (done, decided) = oneshot::channel();
-        self.tell(RecorderMessage::Decide { session: session.to_owned(), path, choice, done });
+        self.send_to_recorder(RecorderMessage::Decide { session: session.to_owned(), path, choice, done });
         decided
             .await
             .map_err(|e| DecideError::Record { session: session.to_owned(), problem: e.to_string() })?
     }
 
-    fn tell(&self, found: RecorderMessage) {
+    fn send_to_recorder(&self, message: RecorderMessage) {
         // The recorder runs as long as the trusted process does.
-        let _ = self.found.send(found);
+        let _ = self.recorder.send(message);
     }
 
     /// Runs the final checks that the previous process left incomplete, in the background.
-    fn finish_predecessors_checks(self, state: PathBuf) {
-        let looks: Vec<LastLook> =
-            self.predecessors_sessions(&state).iter().map(|session| self.final_check_of(session)).collect();
+    fn finish_earlier_checks(self, state: PathBuf) {
+        let checks: Vec<FinalCheck> = self
+            .interrupted_sessions(&state)
+            .iter()
+            .map(|session| self.register_interrupted(session))
+            .collect();
         tokio::task::spawn_blocking(move || {
             match Watcher::new(&state) {
                 Ok(mut watcher) => {
-                    for (name, findings, done) in watcher.sweep() {
-                        self.tell(RecorderMessage::Findings { name, findings });
-                        self.tell(RecorderMessage::Finished { last: None, done });
+                    for (name, findings, done) in watcher.finish_interrupted() {
+                        self.send_to_recorder(RecorderMessage::Findings { name, findings });
+                        self.send_to_recorder(RecorderMessage::CheckFinished { check: None, done });
                     }
                 }
                 Err(problem) => {
                     tracing::error!(%problem, "failed to complete the autostart checks from before IronCurtain was killed")
                 }
             }
-            looks
-                .into_iter()
-                .for_each(|last| self.tell(RecorderMessage::Finished { last: Some(last), done: None }));
+            checks.into_iter().for_each(|check| {
+                self.send_to_recorder(RecorderMessage::CheckFinished { check: Some(check), done: None })
+            });
         });
     }
 
     /// Returns the sessions for which the previous process left a sandbox journal.
-    fn predecessors_sessions(&self, state: &Path) -> BTreeSet<String> {
+    fn interrupted_sessions(&self, state: &Path) -> BTreeSet<String> {
         let journals = std::fs::read_dir(state.join("autostart")).into_iter().flatten().flatten();
         let names = journals.filter_map(|journal| journal.file_name().into_string().ok());
         let sessions = names.filter_map(|name| Some(name.split(['-', '.', '~']).next()?.to_owned()));
-        sessions.filter(|session| checked(session).is_ok() && self.sessions.join(session).is_dir()).collect()
+        sessions
+            .filter(|session| validate_id(session).is_ok() && self.sessions.join(session).is_dir())
+            .collect()
     }
 
-    fn final_check_of(&self, session: &str) -> LastLook {
-        let words = format!("session {session}, which was open when IronCurtain was killed");
-        let mut look = self.last_looks.of(session, words);
-        look.begins();
-        look
+    fn register_interrupted(&self, session: &str) -> FinalCheck {
+        let description = format!("session {session}, which was open when IronCurtain was killed");
+        let mut check = self.final_checks.register(session, description);
+        check.mark_started();
+        check
     }
 }
 
 /// Returns the autostart rules for a sandbox with this profile.
-pub fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
+pub fn autostart_rules(profile: &Profile, context: &SandboxContext) -> AutostartRules {
     AutostartRules {
         mode: match profile.autostart {
             AutostartSettings::Listed => AutostartMode::Listed,
@@ -264,33 +274,33 @@ pub fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
             Some(GitConfigSettings::Closed) | None => GitConfig::Closed,
         },
         allow: profile.allow_persistence.clone(),
-        home: Some(around.home.as_str().to_owned()),
-        denied: around.unwritable(profile),
+        home: Some(context.home.as_str().to_owned()),
+        denied: context.entry_read_only_paths(profile),
     }
 }
 
 /// Returns `true` if the user's programs run the content of this file.
-pub fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
-    ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
+pub fn is_autostart_file(path: &CanonicalPath, home: &CanonicalPath) -> bool {
+    ironcurtain_sandbox::autostart::autostart_condition(path.as_str(), Some(home.as_str())).is_some()
 }
 
 /// Returns the watcher's name for a server process's sandbox. The name is unique within the trusted process.
-fn name_of(session: &str, before: u64) -> String {
-    format!("{session}.{before}")
+fn watcher_name(session: &str, earlier_processes: u64) -> String {
+    format!("{session}.{earlier_processes}")
 }
 
-fn session_of(name: &str) -> &str {
+fn session_id(name: &str) -> &str {
     name.split_once('.').map_or(name, |(session, _)| session)
 }
 
 /// Returns an error unless the id is a safe folder name.
-fn checked(session: &str) -> Result<(), DecideError> {
+fn validate_id(session: &str) -> Result<(), DecideError> {
     let is_plain =
         !session.is_empty() && session.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     if is_plain && Path::new(session).file_name().is_some() {
         Ok(())
     } else {
-        Err(DecideError::NoSession(ironcurtain_visible::line(session)))
+        Err(DecideError::UnknownSession(ironcurtain_visible::line(session)))
     }
 }
 
@@ -320,26 +330,27 @@ mod tests {
             let sandboxes = TaskTracker::new();
             let audit = Audit::open(&home.audit(), |_| ()).unwrap();
             let changes = watch::Sender::new(0);
-            let all = Autostart::start(AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes });
+            let autostart =
+                Autostart::start(AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes });
             let named = "session abc2, which was open when IronCurtain was killed";
-            assert_eq!(all.last_looks().words(), [named]);
+            assert_eq!(autostart.final_checks().descriptions(), [named]);
             sandboxes.close();
-            let heard = tokio::spawn(async move { sandboxes.wait().await });
+            let shutdown = tokio::spawn(async move { sandboxes.wait().await });
             tokio::task::yield_now().await;
-            assert!(!heard.is_finished());
+            assert!(!shutdown.is_finished());
             release.send(()).unwrap();
             taken.await.unwrap().unwrap();
-            heard.await.unwrap();
-            assert_eq!(all.last_looks().words(), [""; 0]);
+            shutdown.await.unwrap();
+            assert_eq!(autostart.final_checks().descriptions(), [""; 0]);
         });
     }
 
     #[test]
     fn a_sandbox_is_named_by_its_session_and_a_path_is_not_an_id() {
-        assert_eq!(session_of(&name_of("abc2", 3)), "abc2");
-        assert_eq!(checked("abc2"), Ok(()));
+        assert_eq!(session_id(&watcher_name("abc2", 3)), "abc2");
+        assert_eq!(validate_id("abc2"), Ok(()));
         for bad in ["", "..", "a/b", "A", "a.0", "\u{202e}a"] {
-            assert!(matches!(checked(bad), Err(DecideError::NoSession(_))), "{bad:?}");
+            assert!(matches!(validate_id(bad), Err(DecideError::UnknownSession(_))), "{bad:?}");
         }
     }
 }

@@ -3,12 +3,12 @@
 //! - INVARIANT: a finding is written to the audit log and then to the session record before the journal is deleted.
 //!   After a crash between these steps, the finding is reported twice rather than lost.
 
-use super::last_looks::LastLook;
+use super::final_checks::FinalCheck;
 use super::session_record::{FileCounts, SessionFacts, SessionRecord};
 use ironcurtain_audit::{Audit, Entry, Event, FileChange, FileDecision, FileFinding};
-use ironcurtain_protocol::LeftChoice;
+use ironcurtain_protocol::AutostartFileChoice;
 use ironcurtain_sandbox::autostart::{
-    ChangeKind, Finding, FinishedJournal, PutBackError, delete, exchange, put_back, quarantine,
+    ChangeKind, Finding, FinishedJournal, RestoreError, delete, exchange, quarantine, restore,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -20,10 +20,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub enum DecideError {
     /// No session has this id.
     #[error("unknown session `{0}`")]
-    NoSession(String),
+    UnknownSession(String),
     /// The session has no undecided file with this path.
     #[error("session `{session}` has no undecided file `{path}`")]
-    NoFile {
+    NoUndecidedFile {
         /// Id of the session.
         session: String,
         /// Path of the file.
@@ -31,7 +31,7 @@ pub enum DecideError {
     },
     /// Moving the file to quarantine failed.
     #[error("failed to move `{path}` to quarantine: {problem}")]
-    NotMoved {
+    QuarantineFailed {
         /// Path of the file.
         path: String,
         /// Operating system error.
@@ -49,10 +49,10 @@ pub enum DecideError {
     #[error(
         "session `{0}` is still open, so its server could change the file again; close the session first"
     )]
-    NotOver(String),
+    SessionOpen(String),
     /// Restoring or deleting the quarantined file failed.
     #[error("`{path}` remains in quarantine: {problem}")]
-    NotPutBack {
+    RestoreFailed {
         /// Path of the file.
         path: String,
         /// Description of the error.
@@ -68,24 +68,24 @@ pub enum DecideError {
     },
     /// The decision could not be written to the audit log.
     #[error("the decision took effect, but was not recorded: {0}")]
-    NotOnRecord(String),
+    NotRecorded(String),
 }
 
 /// Message to the recorder.
 pub(super) enum RecorderMessage {
     /// A session started.
-    Began { session: String, facts: SessionFacts },
+    SessionStarted { session: String, facts: SessionFacts },
     /// A session ended.
-    Ended { session: String },
+    SessionEnded { session: String },
     /// Findings in a sandbox.
     Findings { name: String, findings: Vec<Finding> },
     /// A final check is complete and all its findings were sent, so its journal can be deleted.
-    Finished { last: Option<LastLook>, done: Option<FinishedJournal> },
+    CheckFinished { check: Option<FinalCheck>, done: Option<FinishedJournal> },
     /// The user decided about a file.
     Decide {
         session: String,
         path: String,
-        choice: LeftChoice,
+        choice: AutostartFileChoice,
         done: oneshot::Sender<Result<(), DecideError>>,
     },
 }
@@ -108,33 +108,34 @@ pub(super) struct Recorder {
 impl Recorder {
     pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<RecorderMessage>) {
         self.count_all().await;
-        // If a finding could not be recorded, the journals are kept, so that the finding is reported again at the next
+        // If a finding could not be recorded, the journals are kept so that the finding is reported again at the next
         // start.
         let mut is_recorded = true;
         while let Some(found) = inbox.recv().await {
             match found {
-                RecorderMessage::Began { session, facts } => {
+                RecorderMessage::SessionStarted { session, facts } => {
                     let dir = self.sessions.join(&session);
-                    let written = blocking(move || SessionRecord::begin(&dir, facts)?.write(&dir)).await;
-                    said(&session, written);
+                    let written =
+                        blocking(move || SessionRecord::create_or_reopen(&dir, facts)?.write(&dir)).await;
+                    log_write_error(&session, written);
                 }
-                RecorderMessage::Ended { session } => {
+                RecorderMessage::SessionEnded { session } => {
                     let ended_ms = Some(ironcurtain_audit::clock::now_ms());
                     let ended = self.change(&session, move |record| {
                         record.ended_ms = ended_ms;
                         Ok(())
                     });
                     let ended = ended.await;
-                    said(&session, ended.map_err(io::Error::other));
+                    log_write_error(&session, ended.map_err(io::Error::other));
                 }
                 RecorderMessage::Findings { name, findings } => {
-                    is_recorded &= self.found(&name, findings).await
+                    is_recorded &= self.record_findings(&name, findings).await
                 }
-                RecorderMessage::Finished { last, done } => {
+                RecorderMessage::CheckFinished { check, done } => {
                     if is_recorded {
-                        done.into_iter().for_each(FinishedJournal::forget);
+                        done.into_iter().for_each(FinishedJournal::delete);
                     }
-                    drop(last);
+                    drop(check);
                 }
                 RecorderMessage::Decide { session, path, choice, done } => {
                     let decided = self.decide(&session, path, choice).await;
@@ -166,16 +167,16 @@ impl Recorder {
     }
 
     /// Records findings. Returns `true` if all of them were written to the audit log.
-    async fn found(&self, name: &str, findings: Vec<Finding>) -> bool {
+    async fn record_findings(&self, name: &str, findings: Vec<Finding>) -> bool {
         if findings.is_empty() {
             return true;
         }
-        let session = super::session_of(name);
+        let session = super::session_id(name);
         let time_ms = ironcurtain_audit::clock::now_ms();
-        let (facts, news) = self.news(session, findings, time_ms).await;
+        let (facts, new_findings) = self.new_findings(session, findings, time_ms).await;
         let mut is_recorded = true;
-        for finding in &news {
-            let mut entry = entry(finding, facts.as_ref());
+        for finding in &new_findings {
+            let mut entry = audit_entry(finding, facts.as_ref());
             entry.session = Some(session.to_owned());
             tracing::warn!("{}", entry.summary);
             if let Err(problem) = self.audit.record(entry).await {
@@ -184,7 +185,7 @@ impl Recorder {
             }
         }
         let added = self.change(session, move |record| {
-            for finding in news {
+            for finding in new_findings {
                 record.add(finding, time_ms);
             }
             Ok(())
@@ -197,7 +198,7 @@ impl Recorder {
 
     /// Returns a session's facts and the findings that are not yet in its record. Returns all findings if there is no
     /// record.
-    async fn news(
+    async fn new_findings(
         &self,
         session: &str,
         findings: Vec<Finding>,
@@ -206,9 +207,9 @@ impl Recorder {
         let dir = self.sessions.join(session);
         match blocking(move || SessionRecord::read(&dir)).await {
             Ok(Some(mut record)) => {
-                let news =
+                let new_findings =
                     findings.into_iter().filter(|finding| record.add(finding.clone(), time_ms)).collect();
-                (Some(record.facts), news)
+                (Some(record.facts), new_findings)
             }
             Ok(None) => (None, findings),
             Err(problem) => {
@@ -218,17 +219,22 @@ impl Recorder {
         }
     }
 
-    async fn decide(&self, session: &str, path: String, choice: LeftChoice) -> Result<(), DecideError> {
+    async fn decide(
+        &self,
+        session: &str,
+        path: String,
+        choice: AutostartFileChoice,
+    ) -> Result<(), DecideError> {
         let (state, id, wanted) = (self.state.clone(), session.to_owned(), path.clone());
         let decided = self.change(session, move |record| {
             let found = match choice {
-                LeftChoice::Keep | LeftChoice::Quarantine => record.undecided(&wanted),
-                LeftChoice::PutBack | LeftChoice::Exchange | LeftChoice::Delete => {
-                    record.in_quarantine(&wanted)
-                }
+                AutostartFileChoice::Keep | AutostartFileChoice::Quarantine => record.undecided(&wanted),
+                AutostartFileChoice::PutBack
+                | AutostartFileChoice::Exchange
+                | AutostartFileChoice::Delete => record.in_quarantine(&wanted),
             };
-            let file = found.ok_or_else(|| nothing(choice, id, wanted.clone()))?;
-            let decided = done(choice, &state, &wanted, file.kept_in().unwrap_or_default())?;
+            let file = found.ok_or_else(|| not_found(choice, id, wanted.clone()))?;
+            let decided = apply_choice(choice, &state, &wanted, file.quarantine_path().unwrap_or_default())?;
             file.decided = Some(decided.clone());
             Ok((record.facts.clone(), decided))
         });
@@ -257,7 +263,7 @@ impl Recorder {
         entry.client = Some(facts.client);
         entry.server_name = Some(facts.server);
         entry.file_decision = Some(decided);
-        self.audit.record(entry).await.map(drop).map_err(|e| DecideError::NotOnRecord(e.to_string()))
+        self.audit.record(entry).await.map(drop).map_err(|e| DecideError::NotRecorded(e.to_string()))
     }
 
     /// Applies `change` to a session's record, writes the record and updates the counts.
@@ -273,7 +279,7 @@ impl Recorder {
         };
         let work = move || -> Result<(T, FileCounts), DecideError> {
             let record = SessionRecord::read(&dir).map_err(failed.clone())?;
-            let mut record = record.ok_or(DecideError::NoSession(id))?;
+            let mut record = record.ok_or(DecideError::UnknownSession(id))?;
             let done = change(&mut record)?;
             record.write(&dir).map_err(failed)?;
             Ok((done, record.count()))
@@ -294,69 +300,78 @@ impl Recorder {
     }
 }
 
-/// Carries out the user's decision about a file. `kept` is the file's path in quarantine.
-fn done(choice: LeftChoice, state: &Path, path: &str, kept: &str) -> Result<FileDecision, DecideError> {
-    let stays = |problem: PutBackError| DecideError::NotPutBack {
+/// Carries out the user's decision about a file. `quarantined` is the file's path in quarantine.
+fn apply_choice(
+    choice: AutostartFileChoice,
+    state: &Path,
+    path: &str,
+    quarantined: &str,
+) -> Result<FileDecision, DecideError> {
+    let restore_failed = |problem: RestoreError| DecideError::RestoreFailed {
         path: path.to_owned(),
         problem: problem.to_string(),
     };
     Ok(match choice {
-        LeftChoice::Keep => FileDecision::Kept,
-        LeftChoice::Quarantine => {
-            let refused =
-                |e: io::Error| DecideError::NotMoved { path: path.to_owned(), problem: e.to_string() };
+        AutostartFileChoice::Keep => FileDecision::Kept,
+        AutostartFileChoice::Quarantine => {
+            let refused = |e: io::Error| DecideError::QuarantineFailed {
+                path: path.to_owned(),
+                problem: e.to_string(),
+            };
             FileDecision::Quarantined { moved_to: quarantine(state, path).map_err(refused)? }
         }
-        LeftChoice::PutBack => {
-            put_back(state, path, kept).map_err(stays)?;
+        AutostartFileChoice::PutBack => {
+            restore(state, path, quarantined).map_err(restore_failed)?;
             FileDecision::Returned
         }
-        LeftChoice::Exchange => {
-            let moved = exchange(state, path, kept).map_err(stays)?;
+        AutostartFileChoice::Exchange => {
+            let moved = exchange(state, path, quarantined).map_err(restore_failed)?;
             moved.map_or(FileDecision::Returned, |moved_to| FileDecision::Exchanged { moved_to })
         }
-        LeftChoice::Delete => {
-            delete(state, path, kept).map_err(stays)?;
+        AutostartFileChoice::Delete => {
+            delete(state, path, quarantined).map_err(restore_failed)?;
             FileDecision::Deleted
         }
     })
 }
 
-fn nothing(choice: LeftChoice, session: String, path: String) -> DecideError {
+fn not_found(choice: AutostartFileChoice, session: String, path: String) -> DecideError {
     match choice {
-        LeftChoice::Keep | LeftChoice::Quarantine => DecideError::NoFile { session, path },
-        LeftChoice::PutBack | LeftChoice::Exchange | LeftChoice::Delete => {
+        AutostartFileChoice::Keep | AutostartFileChoice::Quarantine => {
+            DecideError::NoUndecidedFile { session, path }
+        }
+        AutostartFileChoice::PutBack | AutostartFileChoice::Exchange | AutostartFileChoice::Delete => {
             DecideError::NotInQuarantine { session, path }
         }
     }
 }
 
 /// Creates the audit entry for a finding. File contents are stored only in the session record.
-fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
-    let whose = facts.map_or_else(
+fn audit_entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
+    let subject = facts.map_or_else(
         || "a server of an unknown session".to_owned(),
         |facts| format!("the server {}", facts.server),
     );
     let (event, path, summary) = match finding {
         Finding::Quarantined { path, moved_to, when } => {
             let summary = format!(
-                "{whose} left `{path}`, which runs {when}, without approval: it was moved to `{moved_to}`"
+                "{subject} left `{path}`, which runs {when}, without approval: it was moved to `{moved_to}`"
             );
             (Event::FileQuarantined, Some(path), summary)
         }
         Finding::Restored { path, keys } => {
             let keys = keys.join("`, `");
             let summary = format!(
-                "{whose} changed `{keys}` in `{path}`, which makes git run programs: the change was reverted"
+                "{subject} changed `{keys}` in `{path}`, which makes git run programs: the change was reverted"
             );
-            (Event::FilePutBack, Some(path), summary)
+            (Event::GitConfigRestored, Some(path), summary)
         }
-        Finding::Left { path, when, .. } => {
-            (Event::FileLeft, Some(path), format!("{whose} left `{path}`, which runs {when}"))
+        Finding::AutostartFile { path, when, .. } => {
+            (Event::AutostartFileChanged, Some(path), format!("{subject} left `{path}`, which runs {when}"))
         }
         Finding::Unfinished { reason } => {
-            let summary = format!("the check of what {whose} could write to is incomplete: {reason}");
-            (Event::LookUnfinished, None, summary)
+            let summary = format!("the check of what {subject} could write to is incomplete: {reason}");
+            (Event::ScanIncomplete, None, summary)
         }
     };
     let mut entry = Entry::new(event, summary);
@@ -364,26 +379,26 @@ fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
     entry.client = facts.map(|facts| facts.client.clone());
     entry.server_name = facts.map(|facts| facts.server.clone());
     entry.sandboxed = Some(true);
-    entry.finding = Some(on_record(finding));
+    entry.finding = Some(audit_finding(finding));
     entry
 }
 
-fn on_record(finding: &Finding) -> FileFinding {
+fn audit_finding(finding: &Finding) -> FileFinding {
     match finding.clone() {
         Finding::Quarantined { path, moved_to, when } => FileFinding::Quarantined { path, moved_to, when },
         Finding::Restored { path, keys } => FileFinding::Restored { path, keys },
-        Finding::Left { path, when, change, diff: _ } => {
+        Finding::AutostartFile { path, when, change, diff: _ } => {
             let change = match change {
                 ChangeKind::New => FileChange::New,
                 ChangeKind::Changed => FileChange::Changed,
             };
-            FileFinding::Left { path, when, change, diff: None }
+            FileFinding::InPlace { path, when, change, diff: None }
         }
-        Finding::Unfinished { reason } => FileFinding::Unfinished { reason },
+        Finding::Unfinished { reason } => FileFinding::ScanIncomplete { reason },
     }
 }
 
-fn said(session: &str, written: io::Result<()>) {
+fn log_write_error(session: &str, written: io::Result<()>) {
     if let Err(problem) = written {
         tracing::error!(%problem, session, "failed to write a session record");
     }

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// File name of the record in the session's directory.
-const NAME: &str = "record.json";
+const FILE_NAME: &str = "record.json";
 
 /// Maximum number of files listed per session.
 const MAX_FILES: usize = 500;
@@ -50,7 +50,7 @@ pub(crate) struct SessionRecord {
     pub(crate) ended_ms: Option<u64>,
     /// Autostart files that the session left behind.
     #[serde(default)]
-    pub(crate) files: Vec<LeftFile>,
+    pub(crate) files: Vec<RecordedFile>,
     /// Number of files that are not listed, because there are more than [`MAX_FILES`].
     #[serde(default)]
     pub(crate) more: usize,
@@ -71,7 +71,7 @@ pub(crate) struct FileCounts {
 /// Autostart file that a session left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct LeftFile {
+pub(crate) struct RecordedFile {
     /// The watcher's finding.
     pub(crate) finding: Finding,
     /// The user's decision, if any.
@@ -81,7 +81,7 @@ pub(crate) struct LeftFile {
     pub(crate) time_ms: u64,
 }
 
-impl LeftFile {
+impl RecordedFile {
     /// Returns the original path of the file.
     pub(crate) fn path(&self) -> Option<&str> {
         path(&self.finding)
@@ -89,7 +89,7 @@ impl LeftFile {
 
     /// Returns the path in quarantine of this file or, after an exchange, of the file that had taken its place. Returns
     /// `None` if there is no such file.
-    pub(crate) fn kept_in(&self) -> Option<&str> {
+    pub(crate) fn quarantine_path(&self) -> Option<&str> {
         let kept = match (&self.decided, &self.finding) {
             (Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }), _)
             | (None, Finding::Quarantined { moved_to, .. }) => moved_to,
@@ -106,7 +106,7 @@ impl LeftFile {
     /// Returns `true` if the file exists and the user has not decided about it.
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.finding {
-            Finding::Left { path, .. } => {
+            Finding::AutostartFile { path, .. } => {
                 self.decided.is_none() && real_path(path).symlink_metadata().is_ok()
             }
             Finding::Quarantined { .. } | Finding::Restored { .. } | Finding::Unfinished { .. } => false,
@@ -114,23 +114,23 @@ impl LeftFile {
     }
 }
 
-impl LeftFile {
+impl RecordedFile {
     /// Returns `true` if `finding` repeats this file's finding. A removed file that reappears is a new finding.
-    fn says(&self, finding: &Finding) -> bool {
-        let was_taken = matches!(&self.finding, Finding::Left { .. })
+    fn repeats(&self, finding: &Finding) -> bool {
+        let was_removed = matches!(&self.finding, Finding::AutostartFile { .. })
             && matches!(
                 &self.decided,
                 Some(
                     FileDecision::Quarantined { .. } | FileDecision::Exchanged { .. } | FileDecision::Deleted
                 )
             );
-        !was_taken && says_the_same(&self.finding, finding)
+        !was_removed && is_same_finding(&self.finding, finding)
     }
 }
 
 impl SessionRecord {
     /// Creates a session's record, or reopens it if the session continues.
-    pub(crate) fn begin(dir: &Path, facts: SessionFacts) -> io::Result<Self> {
+    pub(crate) fn create_or_reopen(dir: &Path, facts: SessionFacts) -> io::Result<Self> {
         Ok(match Self::read(dir)? {
             Some(earlier) => Self { facts, ended_ms: None, ..earlier },
             None => Self::new(facts),
@@ -146,7 +146,7 @@ impl SessionRecord {
     /// # Errors
     /// Returns an error if the record cannot be read or parsed.
     pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
-        let text = bounded_read::text(&place(dir))?;
+        let text = bounded_read::read_text(&record_path(dir))?;
         text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
     }
 
@@ -155,7 +155,7 @@ impl SessionRecord {
     /// # Errors
     /// Returns an error if writing fails. The old record is then kept.
     pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
-        atomic_file::replace(&place(dir), &serde_json::to_string(self)?)
+        atomic_file::replace(&record_path(dir), &serde_json::to_string(self)?)
     }
 
     /// Adds a finding. Returns `true` if it is new.
@@ -165,12 +165,12 @@ impl SessionRecord {
             self.unfinished.extend(is_new.then_some(reason));
             return is_new;
         }
-        let is_of_path = |file: &&LeftFile| file.path() == path(&finding);
-        if self.files.iter().filter(is_of_path).any(|file| file.says(&finding)) {
+        let has_same_path = |file: &&RecordedFile| file.path() == path(&finding);
+        if self.files.iter().filter(has_same_path).any(|file| file.repeats(&finding)) {
             return false;
         }
         // A quarantined file stays listed if another file appears at its path.
-        match self.files.iter().position(|file| is_of_path(&file) && file.kept_in().is_none()) {
+        match self.files.iter().position(|file| has_same_path(&file) && file.quarantine_path().is_none()) {
             Some(at) => drop(self.files.remove(at)),
             None if self.files.len() >= MAX_FILES => {
                 self.more += 1;
@@ -178,48 +178,50 @@ impl SessionRecord {
             }
             None => {}
         }
-        self.files.push(LeftFile { finding, decided: None, time_ms });
+        self.files.push(RecordedFile { finding, decided: None, time_ms });
         true
     }
 
     /// Returns the undecided file with this path.
-    pub(crate) fn undecided(&mut self, path: &str) -> Option<&mut LeftFile> {
+    pub(crate) fn undecided(&mut self, path: &str) -> Option<&mut RecordedFile> {
         self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
     }
 
     /// Returns the newest quarantined file from this path.
-    pub(crate) fn in_quarantine(&mut self, path: &str) -> Option<&mut LeftFile> {
-        self.files.iter_mut().rfind(|file| file.path() == Some(path) && file.kept_in().is_some())
+    pub(crate) fn in_quarantine(&mut self, path: &str) -> Option<&mut RecordedFile> {
+        self.files.iter_mut().rfind(|file| file.path() == Some(path) && file.quarantine_path().is_some())
     }
 
     /// Counts the undecided and the quarantined files.
     pub(crate) fn count(&self) -> FileCounts {
-        let number = |is: fn(&LeftFile) -> bool| self.files.iter().filter(|file| is(file)).count();
+        let number = |is: fn(&RecordedFile) -> bool| self.files.iter().filter(|file| is(file)).count();
         FileCounts {
-            undecided: number(LeftFile::is_undecided),
-            in_quarantine: number(|file| file.kept_in().is_some()),
+            undecided: number(RecordedFile::is_undecided),
+            in_quarantine: number(|file| file.quarantine_path().is_some()),
         }
     }
 }
 
-fn place(dir: &Path) -> PathBuf {
-    dir.join(NAME)
+fn record_path(dir: &Path) -> PathBuf {
+    dir.join(FILE_NAME)
 }
 
 fn path(finding: &Finding) -> Option<&str> {
     match finding {
-        Finding::Quarantined { path, .. } | Finding::Restored { path, .. } | Finding::Left { path, .. } => {
-            Some(path)
-        }
+        Finding::Quarantined { path, .. }
+        | Finding::Restored { path, .. }
+        | Finding::AutostartFile { path, .. } => Some(path),
         Finding::Unfinished { .. } => None,
     }
 }
 
 /// Returns `true` if two findings describe the same state of a file. If the file changed in between, their diffs
 /// differ.
-fn says_the_same(before: &Finding, now: &Finding) -> bool {
+fn is_same_finding(before: &Finding, now: &Finding) -> bool {
     match (before, now) {
-        (Finding::Left { diff: before, .. }, Finding::Left { diff: now, .. }) => before == now,
+        (Finding::AutostartFile { diff: before, .. }, Finding::AutostartFile { diff: now, .. }) => {
+            before == now
+        }
         (before, now) => before == now,
     }
 }
@@ -239,9 +241,9 @@ mod tests {
         })
     }
 
-    fn left(path: &Path, diff: &str) -> Finding {
+    fn finding(path: &Path, diff: &str) -> Finding {
         let path = path.to_str().unwrap().to_owned();
-        Finding::Left {
+        Finding::AutostartFile {
             path,
             when: "when you commit".into(),
             change: ChangeKind::New,
@@ -254,7 +256,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(SessionRecord::read(dir.path()).unwrap(), None);
         let mut all = record();
-        assert!(all.add(left(&dir.path().join("a"), "+a"), 2));
+        assert!(all.add(finding(&dir.path().join("a"), "+a"), 2));
         assert!(
             all.add(Finding::Restored { path: "/p/.git/config".into(), keys: vec!["core.pager".into()] }, 3)
         );
@@ -263,7 +265,7 @@ mod tests {
         all.ended_ms = Some(6);
         all.write(dir.path()).unwrap();
         assert_eq!(SessionRecord::read(dir.path()).unwrap(), Some(all));
-        std::fs::write(dir.path().join(NAME), "{").unwrap();
+        std::fs::write(dir.path().join(FILE_NAME), "{").unwrap();
         assert!(SessionRecord::read(dir.path()).is_err());
     }
 
@@ -273,12 +275,12 @@ mod tests {
         let file = dir.path().join("Makefile");
         std::fs::write(&file, "all:\n").unwrap();
         let mut all = record();
-        assert!(all.add(left(&file, "+all:"), 1));
+        assert!(all.add(finding(&file, "+all:"), 1));
         assert_eq!(all.count().undecided, 1);
         all.undecided(file.to_str().unwrap()).unwrap().decided = Some(FileDecision::Kept);
-        assert!(!all.add(left(&file, "+all:"), 2));
+        assert!(!all.add(finding(&file, "+all:"), 2));
         assert_eq!(all.count().undecided, 0);
-        assert!(all.add(left(&file, "+all: evil"), 3));
+        assert!(all.add(finding(&file, "+all: evil"), 3));
         assert_eq!((all.count().undecided, all.files.len()), (1, 1));
         // A removed file requires no decision.
         std::fs::remove_file(&file).unwrap();
@@ -301,18 +303,18 @@ mod tests {
         assert_eq!(all.count(), FileCounts { undecided: 0, in_quarantine: 2 });
         let name = path.to_str().unwrap();
         let newest = all.in_quarantine(name).unwrap();
-        assert_eq!(newest.kept_in(), second.to_str());
+        assert_eq!(newest.quarantine_path(), second.to_str());
         newest.decided = Some(FileDecision::Returned);
-        assert_eq!(all.in_quarantine(name).unwrap().kept_in(), first.to_str());
+        assert_eq!(all.in_quarantine(name).unwrap().quarantine_path(), first.to_str());
         std::fs::remove_file(first).unwrap();
         assert!(all.in_quarantine(name).is_none());
         assert_eq!(all.count(), FileCounts::default());
         // A file that reappears is reported even if its content is the same.
         std::fs::write(&path, "all:").unwrap();
-        assert!(all.add(left(&path, "+all:"), 4));
+        assert!(all.add(finding(&path, "+all:"), 4));
         let moved_to = second.display().to_string();
         all.undecided(name).unwrap().decided = Some(FileDecision::Quarantined { moved_to });
-        assert!(all.add(left(&path, "+all:"), 5));
+        assert!(all.add(finding(&path, "+all:"), 5));
         assert_eq!(all.count(), FileCounts { undecided: 1, in_quarantine: 1 });
     }
 
@@ -320,7 +322,7 @@ mod tests {
     fn files_over_the_limit_are_counted() {
         let mut all = record();
         for n in 0..MAX_FILES + 3 {
-            assert!(all.add(left(Path::new(&format!("/p/{n}/Makefile")), "+x"), 1));
+            assert!(all.add(finding(Path::new(&format!("/p/{n}/Makefile")), "+x"), 1));
         }
         assert_eq!((all.files.len(), all.more), (MAX_FILES, 3));
     }

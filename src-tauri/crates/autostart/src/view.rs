@@ -1,8 +1,8 @@
 //! Prepares session records for display. Names, paths and text from other programs are escaped.
 
-use super::session_record::{LeftFile, SessionRecord};
+use super::session_record::{RecordedFile, SessionRecord};
 use ironcurtain_audit::FileDecision;
-use ironcurtain_protocol::{LeftFileView, LeftState, SessionRecordView};
+use ironcurtain_protocol::{AutostartFileState, AutostartFileView, SessionRecordView};
 use ironcurtain_sandbox::autostart::{ChangeKind, Finding};
 use ironcurtain_visible as visible;
 use std::collections::BTreeSet;
@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 /// Maximum length of a displayed diff in characters.
 const MAX_DIFF_LEN: usize = 4096;
 
-pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> SessionRecordView {
+pub(super) fn session_view(id: &str, record: SessionRecord, is_checking: bool) -> SessionRecordView {
     let more = (record.more > 0).then(|| format!("{} more files are not listed", record.more));
     let unfinished = record.unfinished.iter().map(|reason| visible::line(reason));
-    let mut files: Vec<LeftFileView> = record.files.iter().filter_map(file).collect();
+    let mut files: Vec<AutostartFileView> = record.files.iter().filter_map(file_view).collect();
     // Undecided files come first.
-    files.sort_by_key(|file| file.state != LeftState::Left);
+    files.sort_by_key(|file| file.state != AutostartFileState::Undecided);
     SessionRecordView {
         id: id.to_owned(),
         client: visible::line(&record.facts.client),
@@ -24,14 +24,14 @@ pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> Session
         remote: record.facts.remote,
         started_ms: record.facts.started_ms,
         ended_ms: record.ended_ms,
-        looking,
+        is_scanning: is_checking,
         files,
         unfinished: unfinished.chain(more).collect(),
     }
 }
 
 /// Keeps only the last of several files with the same path.
-pub(super) fn keep_newest(files: &mut Vec<LeftFileView>) {
+pub(super) fn keep_newest(files: &mut Vec<AutostartFileView>) {
     let mut seen = BTreeSet::new();
     files.reverse();
     files.retain(|file| seen.insert(file.path.clone()));
@@ -39,8 +39,8 @@ pub(super) fn keep_newest(files: &mut Vec<LeftFileView>) {
 }
 
 /// Prepares one file for display. Returns `None` if the file was removed before the user decided about it.
-fn file(file: &LeftFile) -> Option<LeftFileView> {
-    let view = |path: &str, when: &str, state: LeftState| LeftFileView {
+fn file_view(file: &RecordedFile) -> Option<AutostartFileView> {
+    let view = |path: &str, when: &str, state: AutostartFileState| AutostartFileView {
         path: path.to_owned(),
         shown: visible::path(path),
         when: visible::line(when),
@@ -52,12 +52,12 @@ fn file(file: &LeftFile) -> Option<LeftFileView> {
         keys: Vec::new(),
         time_ms: file.time_ms,
     };
-    let moved_to = file.kept_in().map(visible::path);
+    let moved_to = file.quarantine_path().map(visible::path);
     let occupied = moved_to.is_some() && file.is_occupied();
     match &file.finding {
-        Finding::Left { path, when, change, diff } => {
+        Finding::AutostartFile { path, when, change, diff } => {
             let state = match &file.decided {
-                None if file.is_undecided() => LeftState::Left,
+                None if file.is_undecided() => AutostartFileState::Undecided,
                 None => return None,
                 Some(decided) => state(decided),
             };
@@ -66,28 +66,28 @@ fn file(file: &LeftFile) -> Option<LeftFileView> {
                 ChangeKind::New => true,
                 ChangeKind::Changed => false,
             };
-            Some(LeftFileView { is_new, diff, moved_to, occupied, ..view(path, when, state) })
+            Some(AutostartFileView { is_new, diff, moved_to, occupied, ..view(path, when, state) })
         }
         Finding::Quarantined { path, when, moved_to: _ } => {
-            let state = file.decided.as_ref().map_or(LeftState::Quarantined, state);
-            Some(LeftFileView { moved_to, occupied, ..view(path, when, state) })
+            let state = file.decided.as_ref().map_or(AutostartFileState::Quarantined, state);
+            Some(AutostartFileView { moved_to, occupied, ..view(path, when, state) })
         }
-        Finding::Restored { path, keys } => Some(LeftFileView {
+        Finding::Restored { path, keys } => Some(AutostartFileView {
             is_new: false,
             keys: keys.iter().map(|key| visible::line(key)).collect(),
-            ..view(path, "when git runs here", LeftState::PutBack)
+            ..view(path, "when git runs here", AutostartFileState::PutBack)
         }),
         Finding::Unfinished { .. } => None,
     }
 }
 
-fn state(decided: &FileDecision) -> LeftState {
+fn state(decided: &FileDecision) -> AutostartFileState {
     match decided {
-        FileDecision::Kept => LeftState::Kept,
-        FileDecision::Quarantined { .. } => LeftState::Quarantined,
-        FileDecision::Returned => LeftState::Returned,
-        FileDecision::Exchanged { .. } => LeftState::Exchanged,
-        FileDecision::Deleted => LeftState::Deleted,
+        FileDecision::Kept => AutostartFileState::Kept,
+        FileDecision::Quarantined { .. } => AutostartFileState::Quarantined,
+        FileDecision::Returned => AutostartFileState::Returned,
+        FileDecision::Exchanged { .. } => AutostartFileState::Exchanged,
+        FileDecision::Deleted => AutostartFileState::Deleted,
     }
 }
 
@@ -98,18 +98,18 @@ mod tests {
     #[test]
     fn only_the_last_file_of_a_path_is_listed() {
         let named = |path: &str, time_ms: u64| {
-            let finding = Finding::Left {
+            let finding = Finding::AutostartFile {
                 path: path.to_owned(),
                 when: "later".to_owned(),
                 change: ChangeKind::New,
                 diff: None,
             };
             let decided = Some(FileDecision::Kept);
-            file(&LeftFile { finding, decided, time_ms }).unwrap()
+            file_view(&RecordedFile { finding, decided, time_ms }).unwrap()
         };
         let mut files = vec![named("/a", 1), named("/b", 2), named("/a", 3), named("/c", 4)];
         keep_newest(&mut files);
-        let left: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.time_ms)).collect();
-        assert_eq!(left, [("/b", 2), ("/a", 3), ("/c", 4)]);
+        let listed: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.time_ms)).collect();
+        assert_eq!(listed, [("/b", 2), ("/a", 3), ("/c", 4)]);
     }
 }

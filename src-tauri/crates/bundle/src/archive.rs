@@ -85,10 +85,10 @@ fn entries(content: &mut impl Read) -> Result<Files, ArchiveError> {
         if !kind.is_file() {
             return Err(ArchiveError::Kind(name));
         }
-        let Some(plain) = plain_name(&name) else { return Err(ArchiveError::Name(name)) };
+        let Some(normalized) = normalize_name(&name) else { return Err(ArchiveError::Name(name)) };
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes)?;
-        if files.insert(plain.to_owned(), bytes).is_some() {
+        if files.insert(normalized.to_owned(), bytes).is_some() {
             return Err(ArchiveError::Duplicate(name));
         }
     }
@@ -96,11 +96,11 @@ fn entries(content: &mut impl Read) -> Result<Files, ArchiveError> {
 }
 
 /// Returns the name without a leading `/` or `./`, or `None` if the name is not allowed.
-pub(crate) fn plain_name(name: &str) -> Option<&str> {
-    let plain = name.strip_prefix("./").or_else(|| name.strip_prefix('/')).unwrap_or(name);
-    let is_plain = |part: &str| !matches!(part, "" | "." | "..");
-    let is_text = |c: char| !c.is_control() && c != '\\' && c != char::REPLACEMENT_CHARACTER;
-    (plain.split('/').all(is_plain) && plain.chars().all(is_text)).then_some(plain)
+pub(crate) fn normalize_name(name: &str) -> Option<&str> {
+    let normalized = name.strip_prefix("./").or_else(|| name.strip_prefix('/')).unwrap_or(name);
+    let is_normal = |part: &str| !matches!(part, "" | "." | "..");
+    let is_printable = |c: char| !c.is_control() && c != '\\' && c != char::REPLACEMENT_CHARACTER;
+    (normalized.split('/').all(is_normal) && normalized.chars().all(is_printable)).then_some(normalized)
 }
 
 /// Writes an archive. The output is deterministic.

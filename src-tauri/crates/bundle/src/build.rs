@@ -56,7 +56,7 @@ impl BundleSource {
         let mut files = Files::new();
         for (file, document) in DOCUMENTS {
             let path = dir.join(file);
-            let text = bounded_read::text(&path)
+            let text = bounded_read::read_text(&path)
                 .map_err(|source| BundleBuildError::Io { path: path.clone(), source })?;
             let Some(text) = text else { continue };
             serde_json::from_str::<Value>(&text)

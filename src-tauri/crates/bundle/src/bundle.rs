@@ -3,7 +3,7 @@
 use crate::archive::{self, Files};
 use crate::error::PolicyBundleError;
 use crate::key::VerifyingKey;
-use crate::signature::{self, MAX_AHEAD};
+use crate::signature::{self, MAX_CLOCK_SKEW};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -50,16 +50,16 @@ impl PolicyBundle {
     /// # Errors
     /// Returns [`PolicyBundleError`] if the bundle is malformed or its signature is invalid.
     pub fn open(bytes: &[u8], key: &VerifyingKey, now: u64) -> Result<Self, PolicyBundleError> {
-        Self::signed_before(bytes, key, now.saturating_add(MAX_AHEAD))
+        Self::open_signed_before(bytes, key, now.saturating_add(MAX_CLOCK_SKEW))
     }
 
     /// Verifies and parses a bundle that was accepted before. Ignores the signing time: otherwise, setting the clock
     /// back would discard the bundle and the protection against older bundles.
-    pub(crate) fn open_kept(bytes: &[u8], key: &VerifyingKey) -> Result<Self, PolicyBundleError> {
-        Self::signed_before(bytes, key, u64::MAX)
+    pub(crate) fn open_stored(bytes: &[u8], key: &VerifyingKey) -> Result<Self, PolicyBundleError> {
+        Self::open_signed_before(bytes, key, u64::MAX)
     }
 
-    fn signed_before(bytes: &[u8], key: &VerifyingKey, latest: u64) -> Result<Self, PolicyBundleError> {
+    fn open_signed_before(bytes: &[u8], key: &VerifyingKey, latest: u64) -> Result<Self, PolicyBundleError> {
         let files = archive::read(bytes)?;
         signature::verify(&files, key, latest)?;
         let manifest: Manifest = document(&files, MANIFEST)?;

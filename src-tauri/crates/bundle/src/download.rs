@@ -8,7 +8,7 @@
 use crate::archive::MAX_BUNDLE_LEN;
 use crate::download_error::{BundleHost, DownloadError};
 use crate::http;
-use crate::location::{BundleLocation, Place};
+use crate::location::{BundleLocation, Source};
 use crate::oci;
 use hyper::StatusCode;
 use hyper::body::Bytes;
@@ -67,8 +67,8 @@ impl BundleClient {
         wait: Option<Duration>,
     ) -> Result<Downloaded, DownloadError> {
         match &self.location.0 {
-            Place::File(url) => self.download_file(url, etag, wait).await,
-            Place::Registry(image) => {
+            Source::File(url) => self.download_file(url, etag, wait).await,
+            Source::Registry(image) => {
                 let token = self.token.as_ref().map(|token| token.as_str());
                 let Some((bytes, digest)) = oci::pull(&self.dialer, image, token, etag).await? else {
                     return Ok(Downloaded::Unchanged);
@@ -93,8 +93,8 @@ impl BundleClient {
             return Ok(Downloaded::Unchanged);
         }
         let response = response.ok()?;
-        let etag = response.text(header::ETAG).map(str::to_owned);
-        let kind = response.text(header::CONTENT_TYPE).unwrap_or_default();
+        let etag = response.header(header::ETAG).map(str::to_owned);
+        let kind = response.header(header::CONTENT_TYPE).unwrap_or_default();
         let supports_long_polling = kind == "application/vnd.openpolicyagent.bundles";
         let bytes = response.body(MAX_BUNDLE_LEN).await?.ok_or(DownloadError::TooLarge)?;
         Ok(Downloaded::New { bytes, etag, supports_long_polling })
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn requests_have_the_headers_of_the_protocol() {
         let url = Url::parse("https://a.example:8443/b?x=1").unwrap();
-        let location = BundleLocation(Place::File(url.clone()));
+        let location = BundleLocation(Source::File(url.clone()));
         let client = BundleClient::new(location, Some(Zeroizing::new("t0ken\n".to_owned())));
         let headers = client.headers(Some("\"e\""), Some(Duration::from_secs(30))).unwrap();
         let request = http::request(&url, headers).unwrap();

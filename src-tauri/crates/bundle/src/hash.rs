@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// Maximum nesting depth of a JSON document.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Supported hash algorithms. OPA's broken and rarely used algorithms are omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
@@ -27,7 +27,7 @@ pub(crate) enum HashAlgorithm {
 pub(crate) enum BundleDocumentError {
     #[error("it is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("it is nested more than {} levels deep", DEEPEST)]
+    #[error("it is nested more than {} levels deep", MAX_DEPTH)]
     TooDeep,
 }
 
@@ -59,7 +59,7 @@ fn is_structured(name: &str) -> bool {
 fn canonical(bytes: &[u8]) -> Result<String, BundleDocumentError> {
     let document: &RawValue = serde_json::from_slice(bytes)?;
     let mut out = String::with_capacity(bytes.len());
-    append(document, DEEPEST, &mut out)?;
+    append(document, MAX_DEPTH, &mut out)?;
     Ok(out)
 }
 
@@ -112,16 +112,19 @@ fn append_text(text: &str, out: &mut String) {
 mod tests {
     use super::*;
 
-    fn form(text: &str) -> String {
+    fn canonical_text(text: &str) -> String {
         canonical(text.as_bytes()).map_err(|e| e.to_string()).unwrap()
     }
 
     #[test]
     fn documents_are_hashed_by_structure() {
-        assert_eq!(form(r#" { "b" : [ 1 , 2.50e1, -0 ], "a": { } } "#), r#"{"a":{},"b":[1,2.50e1,-0]}"#);
-        assert_eq!(form(r#"{"x":1,"x":2}"#), r#"{"x":2}"#);
-        assert_eq!(form(r#""<\u00e9\/\u2028\u001f\u007f>""#), "\"<é/\\u2028\\u001f\u{7f}>\"");
-        assert_eq!(form("123.45678911111111111111111111111"), "123.45678911111111111111111111111");
+        assert_eq!(
+            canonical_text(r#" { "b" : [ 1 , 2.50e1, -0 ], "a": { } } "#),
+            r#"{"a":{},"b":[1,2.50e1,-0]}"#
+        );
+        assert_eq!(canonical_text(r#"{"x":1,"x":2}"#), r#"{"x":2}"#);
+        assert_eq!(canonical_text(r#""<\u00e9\/\u2028\u001f\u007f>""#), "\"<é/\\u2028\\u001f\u{7f}>\"");
+        assert_eq!(canonical_text("123.45678911111111111111111111111"), "123.45678911111111111111111111111");
     }
 
     /// The documents and the hash are from OPA's tests.
@@ -130,14 +133,14 @@ mod tests {
         let numbers = "60f7b5dc86ded48785436192a08dbfd04894d7f1b417c4f8d3714679a7f78cb3c833f16a8559a1cf1f32968747dc1d95ef34826263dacf125ded8f5c374be4c0";
         assert_eq!(HashAlgorithm::Sha512.hash("a/b/c/data.json", b" [1, 2,3]\n").unwrap(), numbers);
         // OPA's test expects an MD5 hash of this text. MD5 is not supported here.
-        assert_eq!(form(r#"{"revision": "quickbrownfaux"}"#), r#"{"revision":"quickbrownfaux"}"#);
+        assert_eq!(canonical_text(r#"{"revision": "quickbrownfaux"}"#), r#"{"revision":"quickbrownfaux"}"#);
     }
 
     #[test]
     fn deeply_nested_documents_are_refused() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-        assert_eq!(form(&nested(DEEPEST)), nested(DEEPEST));
-        for depth in [DEEPEST + 1, 100_000] {
+        assert_eq!(canonical_text(&nested(MAX_DEPTH)), nested(MAX_DEPTH));
+        for depth in [MAX_DEPTH + 1, 100_000] {
             canonical(nested(depth).as_bytes()).unwrap_err();
         }
     }

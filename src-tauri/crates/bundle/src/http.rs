@@ -18,10 +18,10 @@ use url::{Position, Url};
 use zeroize::Zeroizing;
 
 /// Timeout for connecting, including the TLS handshake.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout for the response head (in addition to the long-polling time) and, separately, for the body.
-const ANSWER: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Maximum size of the response head, in bytes.
 const MAX_HEAD_LEN: usize = 16 * 1024;
@@ -45,18 +45,18 @@ pub(crate) async fn get(
     wait: Duration,
 ) -> Result<BundleResponse, DownloadError> {
     let request = request(url, headers).map_err(|_| DownloadError::Address(host.clone()))?;
-    let connected = tokio::time::timeout(CONNECT, connect(dialer, url)).await;
-    let stream = connected
-        .map_err(|_| DownloadError::Timeout(host.clone(), CONNECT))?
+    let result = tokio::time::timeout(CONNECT_TIMEOUT, connect(dialer, url)).await;
+    let stream = result
+        .map_err(|_| DownloadError::Timeout(host.clone(), CONNECT_TIMEOUT))?
         .map_err(|problem| DownloadError::Connect(host.clone(), problem))?;
     let http = |problem| DownloadError::Http(host.clone(), problem);
     let builder = http1::Builder::new().max_buf_size(MAX_HEAD_LEN).handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = builder.map_err(http)?;
     let mut connections = JoinSet::new();
     connections.spawn(connection);
-    let until = ANSWER + wait;
-    let answered = tokio::time::timeout(until, sender.send_request(request)).await;
-    let response = answered.map_err(|_| DownloadError::Timeout(host.clone(), until))?.map_err(http)?;
+    let timeout = RESPONSE_TIMEOUT + wait;
+    let result = tokio::time::timeout(timeout, sender.send_request(request)).await;
+    let response = result.map_err(|_| DownloadError::Timeout(host.clone(), timeout))?.map_err(http)?;
     let (head, body) = response.into_parts();
     Ok(BundleResponse { head, body, host, _connection: connections })
 }
@@ -67,12 +67,12 @@ impl BundleResponse {
     }
 
     /// Returns the first header with this name, if it is text.
-    pub(crate) fn text(&self, name: HeaderName) -> Option<&str> {
-        self.texts(name).next()
+    pub(crate) fn header(&self, name: HeaderName) -> Option<&str> {
+        self.header_values(name).next()
     }
 
     /// Returns all headers with this name that are text.
-    pub(crate) fn texts(&self, name: HeaderName) -> impl Iterator<Item = &str> {
+    pub(crate) fn header_values(&self, name: HeaderName) -> impl Iterator<Item = &str> {
         self.head.headers.get_all(name).iter().filter_map(|value| value.to_str().ok())
     }
 
@@ -92,8 +92,8 @@ impl BundleResponse {
 
     /// Reads the body. Returns `None` if it is longer than `limit`.
     pub(crate) async fn body(self, limit: usize) -> Result<Option<Bytes>, DownloadError> {
-        let body = tokio::time::timeout(ANSWER, Limited::new(self.body, limit).collect()).await;
-        match body.map_err(|_| DownloadError::Timeout(self.host.clone(), ANSWER))? {
+        let body = tokio::time::timeout(RESPONSE_TIMEOUT, Limited::new(self.body, limit).collect()).await;
+        match body.map_err(|_| DownloadError::Timeout(self.host.clone(), RESPONSE_TIMEOUT))? {
             Ok(body) => Ok(Some(body.to_bytes())),
             // Any other error means that the limit was exceeded.
             Err(problem) => match problem.downcast::<hyper::Error>() {

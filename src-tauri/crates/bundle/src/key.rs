@@ -15,7 +15,7 @@ const P256_HEADER: [u8; 26] = [
 ];
 
 /// Length of an uncompressed P-256 point, in bytes.
-const POINT: usize = 65;
+const POINT_LEN: usize = 65;
 
 /// Error returned if a key is unusable or signing fails.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +37,7 @@ pub enum KeyError {
 
 /// Public key that verifies bundles.
 #[derive(Clone, PartialEq, Eq)]
-pub struct VerifyingKey([u8; POINT]);
+pub struct VerifyingKey([u8; POINT_LEN]);
 
 impl VerifyingKey {
     /// Parses a PEM-encoded public key.
@@ -47,7 +47,7 @@ impl VerifyingKey {
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes()).map_err(|_| KeyError::Public)?;
         let point = der.as_ref().strip_prefix(&P256_HEADER).ok_or(KeyError::Public)?;
-        let point = <[u8; POINT]>::try_from(point).map_err(|_| KeyError::Public)?;
+        let point = <[u8; POINT_LEN]>::try_from(point).map_err(|_| KeyError::Public)?;
         if point.first() == Some(&4) { Ok(Self(point)) } else { Err(KeyError::Public) }
     }
 
@@ -83,7 +83,7 @@ impl SigningKey {
     /// # Errors
     /// Returns [`KeyError::Public`] if the key is not an uncompressed point.
     pub fn verifying_key(&self) -> Result<VerifyingKey, KeyError> {
-        let point = <[u8; POINT]>::try_from(self.0.public_key().as_ref());
+        let point = <[u8; POINT_LEN]>::try_from(self.0.public_key().as_ref());
         point.map(VerifyingKey).map_err(|_| KeyError::Public)
     }
 

@@ -11,10 +11,10 @@ const MAX_TAG_LEN: usize = 128;
 
 /// Address of a bundle: an `https` URL, or `oci://HOST/REPOSITORY:TAG`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BundleLocation(pub(crate) Place);
+pub struct BundleLocation(pub(crate) Source);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Source {
     File(Url),
     Registry(OciImage),
 }
@@ -56,11 +56,11 @@ impl BundleLocation {
     pub fn parse(address: &str) -> Result<Self, LocationError> {
         if let Some(image) = address.strip_prefix("oci://") {
             return OciImage::parse(image)
-                .map(|image| Self(Place::Registry(image)))
+                .map(|image| Self(Source::Registry(image)))
                 .ok_or(LocationError::Oci);
         }
         let url = Url::parse(address).map_err(|_| LocationError::Url)?;
-        if is_secure(&url) { Ok(Self(Place::File(url))) } else { Err(LocationError::Url) }
+        if is_secure(&url) { Ok(Self(Source::File(url))) } else { Err(LocationError::Url) }
     }
 }
 
@@ -68,8 +68,8 @@ impl BundleLocation {
 impl fmt::Display for BundleLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::File(url) => f.write_str(&url[..Position::AfterPath]),
-            Place::Registry(image) => image.fmt(f),
+            Source::File(url) => f.write_str(&url[..Position::AfterPath]),
+            Source::Registry(image) => image.fmt(f),
         }
     }
 }
@@ -201,8 +201,8 @@ mod tests {
 
     fn image(address: &str) -> OciImage {
         match BundleLocation::parse(address).unwrap().0 {
-            Place::Registry(image) => image,
-            Place::File(url) => panic!("{url}"),
+            Source::Registry(image) => image,
+            Source::File(url) => panic!("{url}"),
         }
     }
 

@@ -31,37 +31,37 @@ use zeroize::Zeroizing;
 /// Maximum size of a token service's response, in bytes.
 const MAX_TOKEN_LEN: usize = 64 * 1024;
 
-/// Downloads an image's bundle, and returns it with the manifest's digest. Returns `None` if the digest equals `known`.
+/// Downloads an image's bundle and returns it with the manifest's digest. Returns `None` if the digest equals `known_digest`.
 pub(crate) async fn pull(
     dialer: &StreamDialer,
     image: &OciImage,
     token: Option<&str>,
-    known: Option<&str>,
+    known_digest: Option<&str>,
 ) -> Result<Option<(Bytes, Sha256Digest)>, DownloadError> {
-    let refused = |problem| DownloadError::Oci(image.to_string(), problem);
-    let mut registry = Registry { dialer, image, refused: &refused, authorization: None };
+    let error = |problem| DownloadError::Oci(image.to_string(), problem);
+    let mut registry = RegistryClient { dialer, image, error: &error, authorization: None };
     let manifest = registry.manifest(token.map(str::trim)).await?;
-    let digest = Sha256Digest::of(&manifest);
+    let digest = Sha256Digest::compute(&manifest);
     if image.digest().is_some_and(|expected| *expected != digest) {
-        return Err(refused(OciError::ManifestDigest));
+        return Err(error(OciError::ManifestDigest));
     }
-    if known == Some(digest.as_str()) {
+    if known_digest == Some(digest.as_str()) {
         return Ok(None);
     }
-    let layer = Layer::of_manifest(&manifest).map_err(refused)?;
+    let layer = Layer::from_manifest(&manifest).map_err(error)?;
     let bytes = registry.blob(&layer).await?;
     Ok(Some((bytes, digest)))
 }
 
-struct Registry<'a, F> {
+struct RegistryClient<'a, F> {
     dialer: &'a StreamDialer,
     image: &'a OciImage,
     /// Creates an error that names the image.
-    refused: &'a F,
+    error: &'a F,
     authorization: Option<HeaderValue>,
 }
 
-impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
+impl<F: Fn(OciError) -> DownloadError> RegistryClient<'_, F> {
     async fn manifest(&mut self, token: Option<&str>) -> Result<Bytes, DownloadError> {
         let url = self.image.manifest_url();
         // A password is sent only if the registry requires it.
@@ -74,12 +74,12 @@ impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
             response = self.get(&url, MANIFEST_TYPE).await?;
         }
         let response = response.ok()?;
-        let kind = response.text(header::CONTENT_TYPE).unwrap_or_default();
+        let kind = response.header(header::CONTENT_TYPE).unwrap_or_default();
         if kind.split(';').next().unwrap_or_default().trim() != MANIFEST_TYPE {
-            return Err((self.refused)(OciError::ManifestType));
+            return Err((self.error)(OciError::ManifestType));
         }
         let body = response.body(MAX_MANIFEST_LEN).await?;
-        body.ok_or_else(|| (self.refused)(OciError::ManifestSize))
+        body.ok_or_else(|| (self.error)(OciError::ManifestSize))
     }
 
     /// Returns the credentials that the registry requires.
@@ -90,8 +90,8 @@ impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
     ) -> Result<HeaderValue, DownloadError> {
         let encode = |password| Zeroizing::new(STANDARD.encode(password));
         let basic = password.map(|password| http::authorization("Basic", &encode(password))).transpose()?;
-        let challenge = Challenge::find(response.texts(header::WWW_AUTHENTICATE));
-        match challenge.ok_or_else(|| (self.refused)(OciError::Challenge))? {
+        let challenge = Challenge::find(response.header_values(header::WWW_AUTHENTICATE));
+        match challenge.ok_or_else(|| (self.error)(OciError::Challenge))? {
             Challenge::Basic => {
                 let status = response.status().as_u16();
                 basic.ok_or_else(|| DownloadError::Unauthorized(self.host(), status))
@@ -106,14 +106,14 @@ impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
         basic: Option<HeaderValue>,
     ) -> Result<HeaderValue, DownloadError> {
         let url = request.url().filter(|url| self.is_allowed(url));
-        let url = url.ok_or_else(|| (self.refused)(OciError::TokenService))?;
+        let url = url.ok_or_else(|| (self.error)(OciError::TokenService))?;
         let service = BundleHost::TokenService(host(&url).to_owned());
         let response =
             http::get(self.dialer, &url, service, headers("application/json", basic), Duration::ZERO).await?;
         let body = response.ok()?.body(MAX_TOKEN_LEN).await?.unwrap_or_default();
         let issued: Option<IssuedToken> = serde_json::from_slice(&body).ok();
         let token = issued.and_then(|issued| issued.token.or(issued.access_token));
-        let token = token.ok_or_else(|| (self.refused)(OciError::NoToken))?;
+        let token = token.ok_or_else(|| (self.error)(OciError::NoToken))?;
         http::authorization("Bearer", &Zeroizing::new(token))
     }
 
@@ -124,18 +124,19 @@ impl<F: Fn(OciError) -> DownloadError> Registry<'_, F> {
             if !response.status().is_redirection() {
                 break;
             }
-            let target = response.text(header::LOCATION).and_then(|target| url.join(target).ok());
+            let target = response.header(header::LOCATION).and_then(|target| url.join(target).ok());
             let target = target.filter(|target| self.is_allowed(target));
-            url = target.ok_or_else(|| (self.refused)(OciError::RedirectTarget))?;
+            url = target.ok_or_else(|| (self.error)(OciError::RedirectTarget))?;
             let storage = BundleHost::Storage(host(&url).to_owned());
             response = http::get(self.dialer, &url, storage, headers("*/*", None), Duration::ZERO).await?;
         }
         if response.status().is_redirection() {
-            return Err((self.refused)(OciError::Redirects));
+            return Err((self.error)(OciError::Redirects));
         }
         let body = response.ok()?.body(layer.size).await?;
-        let is_stated = |bytes: &Bytes| bytes.len() == layer.size && Sha256Digest::of(bytes) == layer.digest;
-        body.filter(is_stated).ok_or_else(|| (self.refused)(OciError::Content))
+        let matches_descriptor =
+            |bytes: &Bytes| bytes.len() == layer.size && Sha256Digest::compute(bytes) == layer.digest;
+        body.filter(matches_descriptor).ok_or_else(|| (self.error)(OciError::Content))
     }
 
     async fn get(&self, url: &Url, accept: &'static str) -> Result<BundleResponse, DownloadError> {
@@ -171,16 +172,16 @@ fn headers(accept: &'static str, authorization: Option<HeaderValue>) -> HeaderMa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::location::{BundleLocation, Place};
+    use crate::location::{BundleLocation, Source};
 
     #[test]
     fn only_a_registry_on_this_computer_may_name_addresses_without_https() {
         let allows = |registry: &str, url: &str| {
-            let Place::Registry(image) = BundleLocation::parse(registry).unwrap().0 else { unreachable!() };
-            let refused = |problem| DownloadError::Oci(image.to_string(), problem);
+            let Source::Registry(image) = BundleLocation::parse(registry).unwrap().0 else { unreachable!() };
+            let error = |problem| DownloadError::Oci(image.to_string(), problem);
             let dialer = StreamDialer::default();
             let registry =
-                Registry { dialer: &dialer, image: &image, refused: &refused, authorization: None };
+                RegistryClient { dialer: &dialer, image: &image, error: &error, authorization: None };
             registry.is_allowed(&Url::parse(url).unwrap())
         };
         let (far, near) = ("oci://r.example/rules:1", "oci://localhost:5000/rules:1");

@@ -1,4 +1,4 @@
-//! Downloads one bundle repeatedly, and decides when.
+//! Downloads one bundle repeatedly and decides when.
 //!
 //! - INVARIANT: after an error or a new bundle, the next download starts after a random pause, because many computers
 //!   see a server restart or a new bundle at the same moment. The next download starts immediately only if the server
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Tolerance for servers that end long polling early, and minimum duration of long polling.
-const EARLY: Duration = Duration::from_secs(1);
+const EARLY_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Pauses between downloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,9 @@ impl Poller {
         let etag = self.etag.as_deref().filter(|_| is_stored);
         let Downloaded::New { bytes, etag, supports_long_polling } = client.download(etag, wait).await?
         else {
-            let is_delayed = |wait: Duration| started.elapsed() >= wait.saturating_sub(EARLY).max(EARLY);
+            let is_delayed = |wait: Duration| {
+                started.elapsed() >= wait.saturating_sub(EARLY_TOLERANCE).max(EARLY_TOLERANCE)
+            };
             self.was_delayed = wait.is_some_and(is_delayed);
             return Ok(None);
         };

@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 pub(crate) struct Sha256Digest(String);
 
 impl Sha256Digest {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn compute(bytes: &[u8]) -> Self {
         let hex: String = digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         Self(format!("sha256:{hex}"))
     }

@@ -1,6 +1,6 @@
 //! Signs and verifies `.signatures.json`: a JSON Web Signature over the hashes of all other files in a bundle.
 
-use crate::archive::{Files, plain_name};
+use crate::archive::{Files, normalize_name};
 use crate::error::PolicyBundleError;
 use crate::hash::HashAlgorithm;
 use crate::key::{KeyError, SigningKey, VerifyingKey};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub(crate) const SIGNATURES: &str = ".signatures.json";
 
 /// Maximum time in seconds by which a signing time may be ahead of this machine's clock: one day.
-pub(crate) const MAX_AHEAD: u64 = 24 * 60 * 60;
+pub(crate) const MAX_CLOCK_SKEW: u64 = 24 * 60 * 60;
 
 #[derive(Serialize, Deserialize)]
 struct StoredSignatures {
@@ -55,29 +55,30 @@ pub(crate) fn sign(files: &Files, key: &SigningKey, now: u64) -> Result<Vec<u8>,
     });
     let payload = Payload { files: signed.collect(), iat: Some(now) };
     let header = Header { alg: "ES256".to_owned(), typ: Some("JWT".to_owned()), crit: None };
-    let message = format!("{}.{}", encoded(&header), encoded(&payload));
+    let message = format!("{}.{}", encode(&header), encode(&payload));
     let signature = key.sign(message.as_bytes())?;
     let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature));
     Ok(serde_json::to_vec(&StoredSignatures { signatures: vec![token] }).unwrap_or_default())
 }
 
-/// Verifies the signature and checks that `files` are exactly the signed files with the signed hashes. `latest` is the
+/// Verifies the signature and checks that `files` are exactly the signed files with the signed hashes. `max_time` is the
 /// latest permitted signing time in seconds since the Unix epoch.
-pub(crate) fn verify(files: &Files, key: &VerifyingKey, latest: u64) -> Result<(), PolicyBundleError> {
+pub(crate) fn verify(files: &Files, key: &VerifyingKey, max_time: u64) -> Result<(), PolicyBundleError> {
     let stored = files.get(SIGNATURES).ok_or(PolicyBundleError::Unsigned)?;
     let stored: StoredSignatures =
         serde_json::from_slice(stored).map_err(|_| PolicyBundleError::Signatures)?;
     let [token] = stored.signatures.as_slice() else { return Err(PolicyBundleError::Signatures) };
     let payload = payload(token, key)?;
-    if let Some(signed) = payload.iat.filter(|signed| *signed > latest) {
+    if let Some(signed) = payload.iat.filter(|signed| *signed > max_time) {
         return Err(PolicyBundleError::Clock {
-            ahead_hours: (signed - latest).saturating_add(MAX_AHEAD) / 3600,
+            ahead_hours: (signed - max_time).saturating_add(MAX_CLOCK_SKEW) / 3600,
         });
     }
     let mut expected = BTreeMap::new();
     for file in payload.files {
-        let name =
-            plain_name(&file.name).ok_or_else(|| PolicyBundleError::Missing(file.name.clone()))?.to_owned();
+        let name = normalize_name(&file.name)
+            .ok_or_else(|| PolicyBundleError::Missing(file.name.clone()))?
+            .to_owned();
         expected.insert(name, (file.hash, file.algorithm));
     }
     for (name, bytes) in files.iter().filter(|(name, _)| *name != SIGNATURES) {
@@ -98,7 +99,7 @@ pub(crate) fn verify(files: &Files, key: &VerifyingKey, latest: u64) -> Result<(
 fn payload(token: &str, key: &VerifyingKey) -> Result<Payload, PolicyBundleError> {
     let (message, signature) = token.rsplit_once('.').ok_or(PolicyBundleError::Signatures)?;
     let (header, payload) = message.split_once('.').ok_or(PolicyBundleError::Signatures)?;
-    let parsed: Header = decoded(header)?;
+    let parsed: Header = decode(header)?;
     if parsed.alg != "ES256" || parsed.crit.is_some() {
         return Err(PolicyBundleError::Algorithm(parsed.alg));
     }
@@ -106,14 +107,14 @@ fn payload(token: &str, key: &VerifyingKey) -> Result<Payload, PolicyBundleError
     if !key.verifies(message.as_bytes(), &signature) {
         return Err(PolicyBundleError::WrongSignature);
     }
-    decoded(payload)
+    decode(payload)
 }
 
-fn encoded(value: &impl Serialize) -> String {
+fn encode(value: &impl Serialize) -> String {
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(value).unwrap_or_default())
 }
 
-fn decoded<T: DeserializeOwned>(part: &str) -> Result<T, PolicyBundleError> {
+fn decode<T: DeserializeOwned>(part: &str) -> Result<T, PolicyBundleError> {
     let bytes = URL_SAFE_NO_PAD.decode(part).map_err(|_| PolicyBundleError::Signatures)?;
     serde_json::from_slice(&bytes).map_err(|_| PolicyBundleError::Signatures)
 }

@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum BundleStoreError {
     /// The bundle is invalid.
-    #[error("the bundle is refused: {0}")]
+    #[error("rejected the bundle: {0}")]
     Refused(#[from] PolicyBundleError),
     /// The bundle is older than the stored bundle.
-    #[error("the bundle is refused: its sequence number {found} is lower than {kept}, which is in use")]
+    #[error("rejected the bundle: its sequence number {found} is lower than the current {stored}")]
     Rollback {
         /// Sequence number of the refused bundle.
         found: u64,
         /// Sequence number of the stored bundle.
-        kept: u64,
+        stored: u64,
     },
     /// The stored bundle has the same sequence number but different content.
-    #[error("the bundle is refused: another bundle with the sequence number {0} is in use")]
+    #[error("rejected the bundle: a different bundle already has sequence number {0}")]
     SameSequence(u64),
     /// Reading or writing the file failed.
     #[error("failed to access `{path}`: {source}")]
@@ -62,27 +62,27 @@ impl BundleStore {
         };
         let mut bytes = Vec::new();
         file.take(MAX_BUNDLE_LEN as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
-        Ok(Some(PolicyBundle::open_kept(&bytes, key)?))
+        Ok(Some(PolicyBundle::open_stored(&bytes, key)?))
     }
 
-    /// Verifies a bundle and stores it, replacing the stored bundle `kept`.
+    /// Verifies a bundle and stores it, replacing the stored bundle `stored`.
     ///
     /// # Errors
     /// Returns [`BundleStoreError`] if the bundle is refused or cannot be written. The stored bundle is then unchanged.
     pub fn replace(
         &self,
-        kept: Option<&PolicyBundle>,
+        stored: Option<&PolicyBundle>,
         bytes: &[u8],
         key: &VerifyingKey,
         now: u64,
     ) -> Result<PolicyBundle, BundleStoreError> {
         let bundle = PolicyBundle::open(bytes, key, now)?;
-        if let Some(kept) = kept {
-            if bundle.sequence < kept.sequence {
-                return Err(BundleStoreError::Rollback { found: bundle.sequence, kept: kept.sequence });
+        if let Some(stored) = stored {
+            if bundle.sequence < stored.sequence {
+                return Err(BundleStoreError::Rollback { found: bundle.sequence, stored: stored.sequence });
             }
-            if bundle.sequence == kept.sequence && bundle != *kept {
-                return Err(BundleStoreError::SameSequence(kept.sequence));
+            if bundle.sequence == stored.sequence && bundle != *stored {
+                return Err(BundleStoreError::SameSequence(stored.sequence));
             }
         }
         let io = |source| BundleStoreError::Io { path: self.0.clone(), source };

@@ -1,8 +1,10 @@
-//! Compares a folder with its checkpoint, and determines which differences the run made.
+//! Compares a folder with its checkpoint and determines which differences the run made.
 
-use crate::record::{After, Before, Copied, Left, NotCopied, Stamp, Uncovered, kind, permissions};
+use crate::record::{
+    After, Before, CopiedEntry, NotCopied, Stamp, StateAfterRun, Uncovered, kind, permissions,
+};
 use crate::tree::{ListError, Tree};
-use crate::{CheckpointError, MAX_BYTES, MAX_COMPARED, at};
+use crate::{CheckpointError, MAX_BYTES, MAX_COMPARED, io_error};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
@@ -24,7 +26,7 @@ pub struct Change {
     /// `true` if the path is `.git` or below it.
     pub is_in_git: bool,
     /// State of the path when it was compared.
-    pub(crate) now: Seen,
+    pub(crate) now: PathState,
 }
 
 /// Kind of difference.
@@ -51,27 +53,30 @@ pub struct Changes {
 
 /// State that a comparison found at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
-    Nothing,
-    Something { file_type: FileType, mode: u32, stamp: Stamp },
+pub(crate) enum PathState {
+    Missing,
+    Present { file_type: FileType, mode: u32, stamp: Stamp },
 }
 
-impl Seen {
-    pub(crate) fn of(stat: Option<&Stat>) -> Self {
-        stat.map_or(Self::Nothing, |stat| {
+impl PathState {
+    pub(crate) fn from_stat(stat: Option<&Stat>) -> Self {
+        stat.map_or(Self::Missing, |stat| {
             // Other entries in a folder may change concurrently, which changes its times.
-            let stamp =
-                if kind(stat) == FileType::Directory { Stamp::of_folder(stat) } else { Stamp::of(stat) };
-            Self::Something { file_type: kind(stat), mode: permissions(stat), stamp }
+            let stamp = if kind(stat) == FileType::Directory {
+                Stamp::from_folder_stat(stat)
+            } else {
+                Stamp::from_stat(stat)
+            };
+            Self::Present { file_type: kind(stat), mode: permissions(stat), stamp }
         })
     }
 
     /// Returns `true` if `other` can be this file after a rename. A rename changes only the inode change time.
     pub(crate) fn is_renamed_to(&self, other: &Self) -> bool {
         let without_time = |seen: &Self| match seen.clone() {
-            Self::Nothing => Self::Nothing,
-            Self::Something { file_type, mode, stamp } => {
-                Self::Something { file_type, mode, stamp: stamp.without_change() }
+            Self::Missing => Self::Missing,
+            Self::Present { file_type, mode, stamp } => {
+                Self::Present { file_type, mode, stamp: stamp.without_change() }
             }
         };
         without_time(self) == without_time(other)
@@ -79,15 +84,19 @@ impl Seen {
 }
 
 /// Returns the state of every path that differs from the checkpoint.
-pub(crate) fn left_by_run(tree: &Tree, before: &Before, copies: &Path) -> Result<After, CheckpointError> {
+pub(crate) fn differences_after_run(
+    tree: &Tree,
+    before: &Before,
+    copies: &Path,
+) -> Result<After, CheckpointError> {
     let current = Current::list(tree, before)?;
     let mut left = BTreeMap::new();
     let mut not_copied = current.not_copied.clone();
-    let mut comparison = Comparison { tree, before, copies, left: MAX_BYTES };
+    let mut comparison = Comparison { tree, before, copies, remaining_bytes: MAX_BYTES };
     for path in current.paths(before) {
         match comparison.difference(path, current.entries.get(path))? {
             Some(Ok(found)) => _ = left.insert(path.to_owned(), found),
-            Some(Err(error)) => not_copied.push(NotCopied::of(path.to_owned(), error)),
+            Some(Err(error)) => not_copied.push(NotCopied::from_error(path.to_owned(), error)),
             None => {}
         }
     }
@@ -104,16 +113,16 @@ pub(crate) fn compare(
     let current = Current::list(tree, before)?;
     let mut not_copied = current.not_copied.clone();
     let unknown = after.map(|after| after.not_copied.as_slice()).unwrap_or_default();
-    not_copied.extend(new(unknown, &current.not_copied));
-    let unknown = Uncovered::of(unknown);
+    not_copied.extend(not_in(unknown, &current.not_copied));
+    let unknown = Uncovered::new(unknown);
     let mut all = Vec::new();
-    let mut comparison = Comparison { tree, before, copies, left: MAX_BYTES };
+    let mut comparison = Comparison { tree, before, copies, remaining_bytes: MAX_BYTES };
     for path in current.paths(before).into_iter().filter(|path| !unknown.covers(path)) {
         let stat = current.entries.get(path);
         let found = match comparison.difference(path, stat)? {
             Some(Ok(found)) => found,
             Some(Err(error)) => {
-                not_copied.push(NotCopied::of(path.to_owned(), error));
+                not_copied.push(NotCopied::from_error(path.to_owned(), error));
                 continue;
             }
             None => continue,
@@ -129,7 +138,7 @@ pub(crate) fn compare(
             kind,
             is_later: !left.is_some_and(|left| *left == found),
             is_in_git: path.split('/').any(|name| name == ".git"),
-            now: Seen::of(stat),
+            now: PathState::from_stat(stat),
         });
     }
     Ok(Changes { all, not_copied, is_finished: after.is_some() })
@@ -146,23 +155,23 @@ impl Current {
         let folder = &before.info.folder;
         let listing = tree.list(MAX_COMPARED).map_err(|error| match error {
             ListError::TooMany => CheckpointError::TooManyNow(folder.clone()),
-            ListError::Io(error) => at(folder)(error.into()),
+            ListError::Io(error) => io_error(folder)(error.into()),
         })?;
         let mut not_copied = before.not_copied.clone();
-        not_copied.extend(new(&listing.not_copied, &before.not_copied));
+        not_copied.extend(not_in(&listing.not_copied, &before.not_copied));
         Ok(Self { entries: listing.entries.into_iter().collect(), not_copied })
     }
 
     /// Returns the paths that exist now or are in the checkpoint.
     fn paths<'a>(&'a self, before: &'a Before) -> BTreeSet<&'a str> {
         let all = self.entries.keys().chain(before.entries.keys()).map(String::as_str);
-        let uncovered = Uncovered::of(&self.not_copied);
+        let uncovered = Uncovered::new(&self.not_copied);
         all.filter(|path| !uncovered.covers(path)).collect()
     }
 }
 
 /// Returns the elements of `all` that are not in `others`.
-fn new(all: &[NotCopied], others: &[NotCopied]) -> impl Iterator<Item = NotCopied> {
+fn not_in(all: &[NotCopied], others: &[NotCopied]) -> impl Iterator<Item = NotCopied> {
     let others: BTreeSet<&NotCopied> = others.iter().collect();
     all.iter().filter(move |one| !others.contains(one)).cloned()
 }
@@ -173,7 +182,7 @@ struct Comparison<'a> {
     before: &'a Before,
     copies: &'a Path,
     /// Number of bytes that may still be read from files that are new or have a different size.
-    left: u64,
+    remaining_bytes: u64,
 }
 
 impl Comparison<'_> {
@@ -183,32 +192,44 @@ impl Comparison<'_> {
         &mut self,
         path: &str,
         stat: Option<&Stat>,
-    ) -> Result<Option<Result<Left, Errno>>, CheckpointError> {
+    ) -> Result<Option<Result<StateAfterRun, Errno>>, CheckpointError> {
         let copied = self.before.entries.get(path);
         let copy = match (stat, copied) {
-            (Some(stat), Some(Copied::File { stamp, .. })) if Stamp::of(stat) == *stamp => return Ok(None),
-            (Some(stat), Some(Copied::File { copy, .. })) => self.copy_of_size(*copy, size(stat))?,
+            (Some(stat), Some(CopiedEntry::File { stamp, .. })) if Stamp::from_stat(stat) == *stamp => {
+                return Ok(None);
+            }
+            (Some(stat), Some(CopiedEntry::File { copy, .. })) => self.copy_of_size(*copy, size(stat))?,
             (Some(_) | None, _) => None,
         };
-        let found = match stat.map_or(Ok(Left::Nothing), |stat| self.found(path, stat, copy.is_some())) {
+        let found = match stat
+            .map_or(Ok(StateAfterRun::Nothing), |stat| self.current_state(path, stat, copy.is_some()))
+        {
             Ok(found) => found,
             Err(error) => return Ok(Some(Err(error))),
         };
         let is_same = match (&found, copied) {
-            (Left::Nothing, None) => true,
-            (Left::Folder { mode }, Some(Copied::Folder { mode: was })) => mode == was,
-            (Left::Link { target }, Some(Copied::Link { target: was })) => target == was,
-            (Left::File { mode, sha256 }, Some(Copied::File { mode: was, .. })) => match copy {
-                Some((path, file)) => mode == was && *sha256 == hash(file).map_err(at(path))?,
-                None => false,
-            },
+            (StateAfterRun::Nothing, None) => true,
+            (StateAfterRun::Folder { mode }, Some(CopiedEntry::Folder { mode: before_run })) => {
+                mode == before_run
+            }
+            (StateAfterRun::Link { target }, Some(CopiedEntry::Link { target: before_run })) => {
+                target == before_run
+            }
+            (StateAfterRun::File { mode, sha256 }, Some(CopiedEntry::File { mode: before_run, .. })) => {
+                match copy {
+                    Some((path, file)) => {
+                        mode == before_run && *sha256 == hash(file).map_err(io_error(path))?
+                    }
+                    None => false,
+                }
+            }
             (
-                Left::Nothing
-                | Left::Folder { .. }
-                | Left::File { .. }
-                | Left::Large { .. }
-                | Left::Link { .. }
-                | Left::Other,
+                StateAfterRun::Nothing
+                | StateAfterRun::Folder { .. }
+                | StateAfterRun::File { .. }
+                | StateAfterRun::Large { .. }
+                | StateAfterRun::Link { .. }
+                | StateAfterRun::Other,
                 _,
             ) => false,
         };
@@ -219,34 +240,39 @@ impl Comparison<'_> {
     fn copy_of_size(&self, copy: usize, size: u64) -> Result<Option<(PathBuf, File)>, CheckpointError> {
         let path = self.copies.join(copy.to_string());
         let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
-        let (length, file) = opened.map_err(at(&path))?;
+        let (length, file) = opened.map_err(io_error(&path))?;
         Ok((length == size).then_some((path, file)))
     }
 
     /// Returns the current state of a path.
-    fn found(&mut self, path: &str, stat: &Stat, has_size_of_copy: bool) -> Result<Left, Errno> {
+    fn current_state(
+        &mut self,
+        path: &str,
+        stat: &Stat,
+        has_size_of_copy: bool,
+    ) -> Result<StateAfterRun, Errno> {
         let mode = permissions(stat);
         match kind(stat) {
-            FileType::Directory => Ok(Left::Folder { mode }),
-            FileType::Symlink => self.tree.link(path).map(|target| Left::Link { target }),
+            FileType::Directory => Ok(StateAfterRun::Folder { mode }),
+            FileType::Symlink => self.tree.read_link(path).map(|target| StateAfterRun::Link { target }),
             FileType::RegularFile => {
                 let file = self.tree.read(path)?;
                 if !has_size_of_copy {
-                    match self.left.checked_sub(size(stat)) {
-                        Some(left) => self.left = left,
-                        None => return Ok(Left::Large { mode, stamp: Stamp::of(stat) }),
+                    match self.remaining_bytes.checked_sub(size(stat)) {
+                        Some(left) => self.remaining_bytes = left,
+                        None => return Ok(StateAfterRun::Large { mode, stamp: Stamp::from_stat(stat) }),
                     }
                 }
                 // The file may grow concurrently.
                 let hashed = hash(file.take(size(stat)));
                 let sha256 = hashed.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-                Ok(Left::File { mode, sha256 })
+                Ok(StateAfterRun::File { mode, sha256 })
             }
             FileType::Fifo
             | FileType::Socket
             | FileType::CharacterDevice
             | FileType::BlockDevice
-            | FileType::Unknown => Ok(Left::Other),
+            | FileType::Unknown => Ok(StateAfterRun::Other),
         }
     }
 }
@@ -257,11 +283,11 @@ fn size(stat: &Stat) -> u64 {
 
 /// Returns the SHA-256 hash of a file's content in hexadecimal.
 fn hash(mut file: impl Read) -> io::Result<String> {
-    let (mut hasher, mut piece) = (Sha256::new(), vec![0; 64 * 1024]);
+    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 64 * 1024]);
     loop {
-        match file.read(&mut piece) {
+        match file.read(&mut buffer) {
             Ok(0) => break,
-            Ok(count) => hasher.update(piece.get(..count).unwrap_or_default()),
+            Ok(count) => hasher.update(buffer.get(..count).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -9,10 +9,10 @@
 #![cfg(target_os = "linux")]
 
 mod compare;
+mod copy_folder;
 mod record;
 mod restore;
 mod store;
-mod take;
 mod tree;
 
 pub use compare::{Change, Changes, DifferenceKind};
@@ -37,13 +37,13 @@ pub const MAX_PATHS_LEN: usize = 256 << 20;
 pub const MAX_BYTES: u64 = 4 << 30;
 
 /// Maximum number of checkpoints that are kept. A new checkpoint replaces the oldest one.
-pub const KEPT: usize = 10;
+pub const MAX_CHECKPOINTS: usize = 10;
 
 /// Error returned when a checkpoint operation fails.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// Accessing the folder or a checkpoint file failed.
-    #[error("failed to use `{path}`: {source}")]
+    #[error("failed to access `{path}`: {source}")]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum CheckpointError {
     )]
     InUse(String),
     /// The checkpoint does not exist.
-    #[error("there is no checkpoint `{0}`; `ironcurtain undo` lists them")]
+    #[error("unknown checkpoint `{0}`; run `ironcurtain undo` to list them")]
     Unknown(String),
     /// A checkpoint record is malformed.
     #[error("`{path}` is damaged: {source}")]
@@ -88,11 +88,11 @@ pub enum CheckpointError {
     },
     /// A different folder is now at the path.
     #[error("`{0}` is not the folder from which the checkpoint was created")]
-    OtherFolder(String),
+    DifferentFolder(String),
 }
 
 /// Returns a function that converts an I/O error on this path.
-fn at(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CheckpointError {
+fn io_error(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> CheckpointError {
     let path = path.into();
     move |source| CheckpointError::Io { path, source }
 }

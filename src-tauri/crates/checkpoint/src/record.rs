@@ -15,7 +15,7 @@ pub(crate) struct Before {
     /// Device and inode number of the folder.
     pub(crate) identity: (u64, u64),
     /// Copied entries, keyed by the path relative to the folder.
-    pub(crate) entries: BTreeMap<String, Copied>,
+    pub(crate) entries: BTreeMap<String, CopiedEntry>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
 
@@ -41,7 +41,7 @@ pub struct NotCopied {
 
 /// File, symbolic link or folder that a checkpoint can restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Copied {
+pub(crate) enum CopiedEntry {
     Folder {
         mode: u32,
     },
@@ -59,13 +59,13 @@ pub(crate) enum Copied {
 /// State of the differing paths when the run ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct After {
-    pub(crate) left: BTreeMap<String, Left>,
+    pub(crate) left: BTreeMap<String, StateAfterRun>,
     pub(crate) not_copied: Vec<NotCopied>,
 }
 
 /// State in which a run left a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Left {
+pub(crate) enum StateAfterRun {
     Nothing,
     Folder {
         mode: u32,
@@ -97,7 +97,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    pub(crate) fn of(stat: &Stat) -> Self {
+    pub(crate) fn from_stat(stat: &Stat) -> Self {
         Self {
             inode: stat.st_ino,
             size: stat.st_size,
@@ -109,7 +109,7 @@ impl Stamp {
 
 impl Stamp {
     /// Returns the identity of a folder without its times, which change with its entries.
-    pub(crate) fn of_folder(stat: &Stat) -> Self {
+    pub(crate) fn from_folder_stat(stat: &Stat) -> Self {
         Self { inode: stat.st_ino, size: 0, modified: (0, 0), changed: (0, 0) }
     }
 
@@ -123,14 +123,14 @@ impl Before {
     /// Returns the number of a file's copy, or `None` if the path is not a copied file.
     pub(crate) fn copy_of(&self, path: &str) -> Option<usize> {
         match self.entries.get(path) {
-            Some(Copied::File { copy, .. }) => Some(*copy),
-            Some(Copied::Folder { .. } | Copied::Link { .. }) | None => None,
+            Some(CopiedEntry::File { copy, .. }) => Some(*copy),
+            Some(CopiedEntry::Folder { .. } | CopiedEntry::Link { .. }) | None => None,
         }
     }
 }
 
 impl NotCopied {
-    pub(crate) fn of(path: String, error: Errno) -> Self {
+    pub(crate) fn from_error(path: String, error: Errno) -> Self {
         let why = match error {
             Errno::XDEV => "it is on another file system".to_owned(),
             error => io::Error::from(error).to_string(),
@@ -152,11 +152,12 @@ impl NotCopied {
 pub(crate) struct Uncovered(BTreeSet<String>);
 
 impl Uncovered {
-    pub(crate) fn of(all: &[NotCopied]) -> Self {
-        let all: BTreeSet<String> = all.iter().filter(|one| !one.is_name).map(|one| key(&one.path)).collect();
+    pub(crate) fn new(all: &[NotCopied]) -> Self {
+        let all: BTreeSet<String> =
+            all.iter().filter(|one| !one.is_name).map(|one| sort_key(&one.path)).collect();
         let mut outer = Self(BTreeSet::new());
         for one in all {
-            if !outer.has(&one) {
+            if !outer.contains_key_or_ancestor(&one) {
                 outer.0.insert(one);
             }
         }
@@ -164,10 +165,10 @@ impl Uncovered {
     }
 
     pub(crate) fn covers(&self, path: &str) -> bool {
-        self.has(&key(path))
+        self.contains_key_or_ancestor(&sort_key(path))
     }
 
-    fn has(&self, key: &str) -> bool {
+    fn contains_key_or_ancestor(&self, key: &str) -> bool {
         // Only the closest preceding path can be an ancestor, because no path in the set is below another.
         let last = self.0.range::<str, _>((Bound::Unbounded, Bound::Included(key))).next_back();
         let rest = last.and_then(|last| key.strip_prefix(last.as_str()));
@@ -176,7 +177,7 @@ impl Uncovered {
 }
 
 /// Returns a sort key that places a folder directly before everything below it.
-fn key(path: &str) -> String {
+fn sort_key(path: &str) -> String {
     path.replace('/', "\0")
 }
 
@@ -195,10 +196,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_below_an_uncovered_path_is_uncovered() {
+    fn paths_below_an_uncovered_path_are_uncovered() {
         let all = ["a/b", "a/b/c", "a/b-c", "d", "e/f"].map(|path| NotCopied::special(path.to_owned()));
         let name = NotCopied::not_utf8("g", b"\xff");
-        let uncovered = Uncovered::of(&[all.as_slice(), &[name]].concat());
+        let uncovered = Uncovered::new(&[all.as_slice(), &[name]].concat());
         for path in ["a/b", "a/b/c", "a/b/c/d", "a/b/x", "a/b-c", "a/b-c/x", "d", "d/x/y", "e/f", "e/f/x"] {
             assert!(uncovered.covers(path), "{path}");
         }

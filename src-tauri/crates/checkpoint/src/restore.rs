@@ -7,8 +7,8 @@
 //! - INVARIANT: a file is deleted only after it was renamed to an unused name and compared again under that name.
 
 use crate::Change;
-use crate::compare::Seen;
-use crate::record::{Before, Copied, kind};
+use crate::compare::PathState;
+use crate::record::{Before, CopiedEntry, kind};
 use crate::tree::Tree;
 use ironcurtain_paths::random_name;
 use rustix::fs::{
@@ -47,136 +47,141 @@ pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: 
     let mut cleared = Vec::new();
     for change in changes.into_iter().rev() {
         match clear(tree, before, change) {
-            Ok(there) => cleared.push((&change.path, there)),
+            Ok(existing) => cleared.push((&change.path, existing)),
             Err(why) => restored.failed.push(NotRestored { path: change.path.clone(), why }),
         }
     }
     let mut folders = Vec::new();
-    for (path, there) in cleared.into_iter().rev() {
-        match create(tree, before, (path, there), copies) {
+    for (path, existing) in cleared.into_iter().rev() {
+        match create(tree, before, (path, existing), copies) {
             Ok(()) => {
                 restored.count += 1;
-                if let Some(Copied::Folder { mode }) = before.entries.get(path) {
-                    folders.push((path, *mode, there));
+                if let Some(CopiedEntry::Folder { mode }) = before.entries.get(path) {
+                    folders.push((path, *mode, existing));
                 }
             }
             Err(why) => restored.failed.push(NotRestored { path: path.clone(), why }),
         }
     }
     // Set permissions last, because a folder's permissions may deny its owner access.
-    for (path, mode, there) in folders.into_iter().rev() {
-        if let Err(why) = set_mode(tree, (path, there), mode) {
+    for (path, mode, existing) in folders.into_iter().rev() {
+        if let Err(why) = set_mode(tree, (path, existing), mode) {
             restored.failed.push(NotRestored { path: path.clone(), why });
         }
     }
     restored
 }
 
-/// Removes an obstacle. Returns the file, link or folder that remains until it is replaced, or [`Seen::Nothing`].
-fn clear<'a>(tree: &Tree, before: &Before, change: &'a Change) -> io::Result<&'a Seen> {
-    let stat = tree.look(&change.path)?;
-    if Seen::of(stat.as_ref()) != change.now {
+/// Removes an obstacle. Returns the file, link or folder that remains until it is replaced, or [`PathState::Missing`].
+fn clear<'a>(tree: &Tree, before: &Before, change: &'a Change) -> io::Result<&'a PathState> {
+    let stat = tree.stat(&change.path)?;
+    if PathState::from_stat(stat.as_ref()) != change.now {
         return Err(changed_again());
     }
-    let Some(stat) = stat else { return Ok(&Seen::Nothing) };
+    let Some(stat) = stat else { return Ok(&PathState::Missing) };
     let is_folder = kind(&stat) == FileType::Directory;
-    let stays = match before.entries.get(&change.path) {
+    let is_kept = match before.entries.get(&change.path) {
         None => false,
-        Some(Copied::Folder { .. }) => is_folder,
-        Some(Copied::File { .. } | Copied::Link { .. }) => !is_folder,
+        Some(CopiedEntry::Folder { .. }) => is_folder,
+        Some(CopiedEntry::File { .. } | CopiedEntry::Link { .. }) => !is_folder,
     };
-    if stays {
+    if is_kept {
         return Ok(&change.now);
     }
-    let (above, name) = tree.parent(&change.path)?;
+    let (parent, name) = tree.parent(&change.path)?;
     if is_folder {
-        unlinkat(above, name, AtFlags::REMOVEDIR)?;
+        unlinkat(parent, name, AtFlags::REMOVEDIR)?;
     } else {
-        let beside = beside()?;
-        renameat_with(&above, name, &above, &beside, RenameFlags::NOREPLACE).map_err(unsupported)?;
-        delete(&above, &beside, &change.now, || {
-            renameat_with(&above, &beside, &above, name, RenameFlags::NOREPLACE)
+        let temp = temp_name()?;
+        renameat_with(&parent, name, &parent, &temp, RenameFlags::NOREPLACE).map_err(unsupported)?;
+        delete(&parent, &temp, &change.now, || {
+            renameat_with(&parent, &temp, &parent, name, RenameFlags::NOREPLACE)
         })?;
     }
-    Ok(&Seen::Nothing)
+    Ok(&PathState::Missing)
 }
 
-/// Creates the checkpoint's file, link or folder at a path, replacing `there`.
-fn create(tree: &Tree, before: &Before, (path, there): (&str, &Seen), copies: &Path) -> io::Result<()> {
+/// Creates the checkpoint's file, link or folder at a path, replacing `existing`.
+fn create(
+    tree: &Tree,
+    before: &Before,
+    (path, existing): (&str, &PathState),
+    copies: &Path,
+) -> io::Result<()> {
     let Some(copied) = before.entries.get(path) else { return Ok(()) };
-    let (above, name) = tree.parent(path)?;
+    let (parent, name) = tree.parent(path)?;
     match copied {
-        Copied::Folder { .. } => match there {
-            Seen::Nothing => Ok(mkdirat(&above, name, Mode::RWXU)?),
-            Seen::Something { .. } => Ok(()),
+        CopiedEntry::Folder { .. } => match existing {
+            PathState::Missing => Ok(mkdirat(&parent, name, Mode::RWXU)?),
+            PathState::Present { .. } => Ok(()),
         },
-        Copied::Link { target } => {
-            let beside = beside()?;
-            symlinkat(target, &above, &beside)?;
-            put(&above, (&beside, name), there)
+        CopiedEntry::Link { target } => {
+            let temp = temp_name()?;
+            symlinkat(target, &parent, &temp)?;
+            replace_with(&parent, (&temp, name), existing)
         }
-        Copied::File { mode, copy, .. } => {
+        CopiedEntry::File { mode, copy, .. } => {
             let mut copy = File::open(copies.join(copy.to_string()))?;
-            let beside = beside()?;
+            let temp = temp_name()?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = File::from(openat(&above, &*beside, flags, Mode::RUSR | Mode::WUSR)?);
+            let mut file = File::from(openat(&parent, &*temp, flags, Mode::RUSR | Mode::WUSR)?);
             let written =
                 io::copy(&mut copy, &mut file).and_then(|_| Ok(fchmod(&file, Mode::from_raw_mode(*mode))?));
             if let Err(error) = written {
-                // Ignores this error, because the first one is more important.
-                let _ = unlinkat(&above, &*beside, AtFlags::empty());
+                // Ignores this error: the first one is reported.
+                let _ = unlinkat(&parent, &*temp, AtFlags::empty());
                 return Err(error);
             }
-            put(&above, (&beside, name), there)
+            replace_with(&parent, (&temp, name), existing)
         }
     }
 }
 
-/// Renames a new file from `beside` to `name`, replacing `there`.
-fn put(above: &OwnedFd, (beside, name): (&str, &str), there: &Seen) -> io::Result<()> {
-    let is_unchanged = match statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Seen::of(Some(&stat)) == *there,
+/// Renames a new file from `temp` to `name`, replacing `existing`.
+fn replace_with(parent: &OwnedFd, (temp, name): (&str, &str), existing: &PathState) -> io::Result<()> {
+    let is_unchanged = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => PathState::from_stat(Some(&stat)) == *existing,
         // The rename's flags check this again.
         Err(_) => true,
     };
-    let (flags, replaces) = match there {
-        Seen::Nothing => (RenameFlags::NOREPLACE, false),
-        Seen::Something { .. } => (RenameFlags::EXCHANGE, true),
+    let (flags, replaces) = match existing {
+        PathState::Missing => (RenameFlags::NOREPLACE, false),
+        PathState::Present { .. } => (RenameFlags::EXCHANGE, true),
     };
-    let put = || renameat_with(above, beside, above, name, flags);
-    let renamed = if is_unchanged { put().map_err(unsupported) } else { Err(changed_again()) };
+    let rename = || renameat_with(parent, temp, parent, name, flags);
+    let renamed = if is_unchanged { rename().map_err(unsupported) } else { Err(changed_again()) };
     if let Err(error) = renamed {
-        // Ignores this error, because the first one is more important.
-        let _ = unlinkat(above, beside, AtFlags::empty());
+        // Ignores this error: the first one is reported.
+        let _ = unlinkat(parent, temp, AtFlags::empty());
         return Err(error);
     }
     if !replaces {
         return Ok(());
     }
-    delete(above, beside, there, || put().and_then(|()| unlinkat(above, beside, AtFlags::empty())))
+    delete(parent, temp, existing, || rename().and_then(|()| unlinkat(parent, temp, AtFlags::empty())))
 }
 
 /// Deletes a renamed file if it is the file that was compared. Otherwise, renames it back.
 fn delete(
-    above: &OwnedFd,
+    parent: &OwnedFd,
     name: &str,
-    compared: &Seen,
-    put_back: impl FnOnce() -> Result<(), Errno>,
+    compared: &PathState,
+    undo_rename: impl FnOnce() -> Result<(), Errno>,
 ) -> io::Result<()> {
-    let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if compared.is_renamed_to(&Seen::of(Some(&stat))) {
-        return Ok(unlinkat(above, name, AtFlags::empty())?);
+    let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if compared.is_renamed_to(&PathState::from_stat(Some(&stat))) {
+        return Ok(unlinkat(parent, name, AtFlags::empty())?);
     }
-    Err(match put_back() {
+    Err(match undo_rename() {
         Ok(()) => changed_again(),
         Err(error) => io::Error::other(format!("it has changed again, and is now named `{name}`: {error}")),
     })
 }
 
 /// Sets a folder's permissions. Fails if the folder is not the one that was compared.
-fn set_mode(tree: &Tree, (path, there): (&str, &Seen), mode: u32) -> io::Result<()> {
+fn set_mode(tree: &Tree, (path, existing): (&str, &PathState), mode: u32) -> io::Result<()> {
     let folder = tree.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
-    if *there != Seen::Nothing && Seen::of(Some(&fstat(&folder)?)) != *there {
+    if *existing != PathState::Missing && PathState::from_stat(Some(&fstat(&folder)?)) != *existing {
         return Err(changed_again());
     }
     Ok(fchmod(folder, Mode::from_raw_mode(mode))?)
@@ -195,13 +200,13 @@ fn unsupported(error: Errno) -> io::Error {
 }
 
 /// Returns a random name for a temporary file.
-fn beside() -> io::Result<String> {
+fn temp_name() -> io::Result<String> {
     random_name().map(|name| format!(".ironcurtain-undo-{name}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AtFlags, RenameFlags, Seen, delete, put, renameat_with, statat};
+    use super::{AtFlags, PathState, RenameFlags, delete, renameat_with, replace_with, statat};
     use std::fs::{self, File};
     use std::path::Path;
 
@@ -219,33 +224,35 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
-        let above = File::open(dir.path()).unwrap().into();
-        let seen = |name: &str| Seen::of(Some(&statat(&above, name, AtFlags::SYMLINK_NOFOLLOW).unwrap()));
+        let parent = File::open(dir.path()).unwrap().into();
+        let seen = |name: &str| {
+            PathState::from_stat(Some(&statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).unwrap()))
+        };
         write("own", "compared");
         let compared = seen("own");
         write("own", "by the user");
-        for there in [&compared, &Seen::Nothing] {
+        for existing in [&compared, &PathState::Missing] {
             write("new", "restored");
-            let refused = put(&above, ("new", "own"), there).unwrap_err();
+            let refused = replace_with(&parent, ("new", "own"), existing).unwrap_err();
             assert_eq!(refused.to_string(), "it has changed again");
             assert_eq!((read("own").as_str(), names(dir.path())), ("by the user", vec!["own".to_owned()]));
         }
         // A file that was removed after the comparison is not created.
         write("new", "restored");
-        put(&above, ("new", "removed"), &compared).unwrap_err();
+        replace_with(&parent, ("new", "removed"), &compared).unwrap_err();
         assert_eq!(names(dir.path()), ["own"]);
         // A change made after the last check is detected in the replaced file.
         write("replaced", "by the user");
-        let put_back = || renameat_with(&above, "replaced", &above, "back", RenameFlags::NOREPLACE);
-        let refused = delete(&above, "replaced", &compared, put_back).unwrap_err();
+        let undo_rename = || renameat_with(&parent, "replaced", &parent, "back", RenameFlags::NOREPLACE);
+        let refused = delete(&parent, "replaced", &compared, undo_rename).unwrap_err();
         assert_eq!(refused.to_string(), "it has changed again");
         assert_eq!(read("back"), "by the user");
         fs::remove_file(dir.path().join("back")).unwrap();
         // Unchanged files are replaced.
         write("new", "restored");
-        put(&above, ("new", "own"), &seen("own")).unwrap();
+        replace_with(&parent, ("new", "own"), &seen("own")).unwrap();
         write("new", "restored");
-        put(&above, ("new", "other"), &Seen::Nothing).unwrap();
+        replace_with(&parent, ("new", "other"), &PathState::Missing).unwrap();
         assert_eq!(
             (read("own").as_str(), names(dir.path())),
             ("restored", vec!["other".into(), "own".into()])

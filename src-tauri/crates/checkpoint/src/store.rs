@@ -1,11 +1,11 @@
 //! Storage of checkpoints. Each checkpoint is a folder with the copied files and two records.
 
-use crate::compare::{Changes, compare, left_by_run};
+use crate::compare::{Changes, compare, differences_after_run};
+use crate::copy_folder::copy_folder;
 use crate::record::{After, Before, CheckpointInfo, NotCopied};
 use crate::restore::{Restored, restore};
-use crate::take::take;
 use crate::tree::Tree;
-use crate::{Change, CheckpointError, KEPT, at};
+use crate::{Change, CheckpointError, MAX_CHECKPOINTS, io_error};
 use ironcurtain_paths::{atomic_file, random_name};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -18,19 +18,19 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the record with the folder's state before the run.
-const BEFORE: &str = "before.json";
+const BEFORE_FILE: &str = "before.json";
 
 /// Name of the record with the differences after the run.
-const AFTER: &str = "after.json";
+const AFTER_FILE: &str = "after.json";
 
 /// Name prefix of a checkpoint whose run has not started yet, or that is being removed.
-const NEW: &str = "new-";
+const NEW_PREFIX: &str = "new-";
 
-/// Maximum size of a text that is shown as a diff, in bytes.
+/// Maximum size of a file that is shown as a diff, in bytes.
 const MAX_TEXT_LEN: u64 = 1 << 20;
 
 /// Number of context lines in a diff.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// Folder that contains all checkpoints.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub struct Checkpoint {
 impl Checkpoints {
     /// Creates a handle to the checkpoints in a folder, which need not exist.
     #[must_use]
-    pub fn of(dir: PathBuf) -> Self {
+    pub fn new(dir: PathBuf) -> Self {
         Self(dir)
     }
 
@@ -55,27 +55,27 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Returns [`CheckpointError`] if the folder cannot be copied. No partial checkpoint is kept.
-    pub fn take(&self, folder: &Path) -> Result<Checkpoint, CheckpointError> {
+    pub fn create(&self, folder: &Path) -> Result<Checkpoint, CheckpointError> {
         let dir = self.0.join(new_name()?);
         let copies = dir.join("files");
         let lock = {
             // Prevents other processes from removing the new folder before it is locked.
             let _all = self.lock_all()?;
-            DirBuilder::new().recursive(true).mode(0o700).create(&copies).map_err(at(&copies))?;
+            DirBuilder::new().recursive(true).mode(0o700).create(&copies).map_err(io_error(&copies))?;
             try_lock(&dir)?.ok_or_else(|| CheckpointError::InUse(dir.display().to_string()))?
         };
-        let taken = take(folder, &copies).and_then(|before| {
-            write(&dir.join(BEFORE), &before)?;
+        let copied = copy_folder(folder, &copies).and_then(|before| {
+            write(&dir.join(BEFORE_FILE), &before)?;
             Ok(before)
         });
-        match taken {
+        match copied {
             Ok(before) => {
                 // If this fails, the next checkpoint removes the rest.
                 let _ = self.remove_old();
                 Ok(Checkpoint { dir, before, _lock: lock })
             }
             Err(problem) => {
-                // Ignores this error, because the first one is more important.
+                // Ignores this error: the first one is reported.
                 let _ = std::fs::remove_dir_all(&dir);
                 Err(problem)
             }
@@ -89,7 +89,7 @@ impl Checkpoints {
     pub fn list(&self) -> Result<Vec<(String, CheckpointInfo)>, CheckpointError> {
         let mut all = Vec::new();
         for (name, info) in self.all()? {
-            if !name.starts_with(NEW) {
+            if !name.starts_with(NEW_PREFIX) {
                 all.push((name, info));
             }
         }
@@ -103,7 +103,7 @@ impl Checkpoints {
     pub fn open(&self, id: &str) -> Result<Checkpoint, CheckpointError> {
         let unknown = || CheckpointError::Unknown(id.chars().take(100).collect());
         let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-        if !is_name || id.starts_with(NEW) {
+        if !is_name || id.starts_with(NEW_PREFIX) {
             return Err(unknown());
         }
         let dir = self.0.join(id);
@@ -115,7 +115,7 @@ impl Checkpoints {
             }
             Err(problem) => return Err(problem),
         };
-        let before = read(&dir.join(BEFORE))?.ok_or_else(unknown)?;
+        let before = read(&dir.join(BEFORE_FILE))?.ok_or_else(unknown)?;
         Ok(Checkpoint { dir, before, _lock: lock })
     }
 
@@ -123,13 +123,13 @@ impl Checkpoints {
     fn all(&self) -> Result<Vec<(String, CheckpointInfo)>, CheckpointError> {
         let entries = match std::fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(at(&self.0))?,
+            entries => entries.map_err(io_error(&self.0))?,
         };
         let mut all = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(at(&self.0))?;
+            let entry = entry.map_err(io_error(&self.0))?;
             let Ok(name) = entry.file_name().into_string() else { continue };
-            let info = read::<CheckpointInfo>(&entry.path().join(BEFORE)).ok().flatten();
+            let info = read::<CheckpointInfo>(&entry.path().join(BEFORE_FILE)).ok().flatten();
             all.push((name, info.unwrap_or(CheckpointInfo { folder: String::new(), taken_ms: 0 })));
         }
         all.sort_by_key(|(_, info)| std::cmp::Reverse(info.taken_ms));
@@ -140,8 +140,8 @@ impl Checkpoints {
     fn remove_old(&self) -> Result<(), CheckpointError> {
         let _all = self.lock_all()?;
         let (new, kept): (Vec<_>, Vec<_>) =
-            self.all()?.into_iter().partition(|(name, _)| name.starts_with(NEW));
-        for (name, _) in kept.into_iter().skip(KEPT - 1).chain(new) {
+            self.all()?.into_iter().partition(|(name, _)| name.starts_with(NEW_PREFIX));
+        for (name, _) in kept.into_iter().skip(MAX_CHECKPOINTS - 1).chain(new) {
             let dir = self.0.join(name);
             // A locked checkpoint is in use.
             if let Some(_lock) = try_lock(&dir)? {
@@ -153,33 +153,33 @@ impl Checkpoints {
 
     /// Locks the folder of checkpoints. Waits until no other process is creating or removing checkpoints.
     fn lock_all(&self) -> Result<File, CheckpointError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(at(&self.0))?;
-        let all = File::open(&self.0).map_err(at(&self.0))?;
-        flock(&all, FlockOperation::LockExclusive).map_err(|error| at(&self.0)(error.into()))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.0).map_err(io_error(&self.0))?;
+        let all = File::open(&self.0).map_err(io_error(&self.0))?;
+        flock(&all, FlockOperation::LockExclusive).map_err(|error| io_error(&self.0)(error.into()))?;
         Ok(all)
     }
 }
 
 /// Locks a checkpoint. Returns `None` if another process has it open.
 fn try_lock(dir: &Path) -> Result<Option<File>, CheckpointError> {
-    let lock = File::open(dir).map_err(at(dir))?;
+    let lock = File::open(dir).map_err(io_error(dir))?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(lock)),
         Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(at(dir)(error.into())),
+        Err(error) => Err(io_error(dir)(error.into())),
     }
 }
 
 /// Removes a checkpoint. If the removal is interrupted, the next checkpoint completes it.
 fn remove(dir: &Path) -> Result<(), CheckpointError> {
     let removed = dir.with_file_name(new_name()?);
-    std::fs::rename(dir, &removed).map_err(at(dir))?;
-    std::fs::remove_dir_all(&removed).map_err(at(removed))
+    std::fs::rename(dir, &removed).map_err(io_error(dir))?;
+    std::fs::remove_dir_all(&removed).map_err(io_error(removed))
 }
 
 /// Returns a random name for a checkpoint without a run.
 fn new_name() -> Result<String, CheckpointError> {
-    random_name().map(|name| format!("{NEW}{name}")).map_err(at(NEW))
+    random_name().map(|name| format!("{NEW_PREFIX}{name}")).map_err(io_error(NEW_PREFIX))
 }
 
 impl Checkpoint {
@@ -199,9 +199,9 @@ impl Checkpoint {
     ///
     /// # Errors
     /// Returns [`CheckpointError`] if the checkpoint cannot be renamed.
-    pub fn belongs_to(&mut self, run: &str) -> Result<(), CheckpointError> {
+    pub fn assign_to_run(&mut self, run: &str) -> Result<(), CheckpointError> {
         let dir = self.dir.with_file_name(run);
-        std::fs::rename(&self.dir, &dir).map_err(at(&dir))?;
+        std::fs::rename(&self.dir, &dir).map_err(io_error(&dir))?;
         self.dir = dir;
         Ok(())
     }
@@ -211,7 +211,10 @@ impl Checkpoint {
     /// # Errors
     /// Returns [`CheckpointError`] if writing fails. The run's changes then cannot be distinguished from later ones.
     pub fn finish(&self) -> Result<(), CheckpointError> {
-        write(&self.dir.join(AFTER), &left_by_run(&self.tree()?, &self.before, &self.copies())?)
+        write(
+            &self.dir.join(AFTER_FILE),
+            &differences_after_run(&self.tree()?, &self.before, &self.copies())?,
+        )
     }
 
     /// Returns the current differences from the checkpoint.
@@ -219,7 +222,7 @@ impl Checkpoint {
     /// # Errors
     /// Returns [`CheckpointError`] if the folder or the checkpoint cannot be read.
     pub fn changes(&self) -> Result<Changes, CheckpointError> {
-        let after = read::<After>(&self.dir.join(AFTER))?;
+        let after = read::<After>(&self.dir.join(AFTER_FILE))?;
         compare(&self.tree()?, &self.before, after.as_ref(), &self.copies())
     }
 
@@ -232,7 +235,7 @@ impl Checkpoint {
     }
 
     /// Returns the difference that restoring a file would undo, in unified diff format without the header. Returns
-    /// `None` unless both versions are short texts.
+    /// `None` unless both versions are short UTF-8 files.
     #[must_use]
     pub fn diff(&self, change: &Change) -> Option<String> {
         let text = |file: File| {
@@ -249,7 +252,7 @@ impl Checkpoint {
             Err(Errno::NOENT) => String::new(),
             Err(_) => return None,
         };
-        let diff = TextDiff::from_lines(before, now).unified_diff().context_radius(AROUND).to_string();
+        let diff = TextDiff::from_lines(before, now).unified_diff().context_radius(CONTEXT_LINES).to_string();
         (!diff.is_empty()).then_some(diff)
     }
 
@@ -257,7 +260,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// Returns [`CheckpointError`] if a file cannot be removed.
-    pub fn forget(self) -> Result<(), CheckpointError> {
+    pub fn remove(self) -> Result<(), CheckpointError> {
         remove(&self.dir)
     }
 
@@ -268,25 +271,25 @@ impl Checkpoint {
     /// Opens the folder. Fails if it is not the folder that was copied.
     fn tree(&self) -> Result<Tree, CheckpointError> {
         let folder = &self.before.info.folder;
-        let failed = |error: Errno| at(folder)(error.into());
+        let failed = |error: Errno| io_error(folder)(error.into());
         let tree = Tree::open(Path::new(folder)).map_err(failed)?;
         if tree.identity().map_err(failed)? != self.before.identity {
-            return Err(CheckpointError::OtherFolder(folder.clone()));
+            return Err(CheckpointError::DifferentFolder(folder.clone()));
         }
         Ok(tree)
     }
 }
 
 fn write(path: &Path, record: &impl Serialize) -> Result<(), CheckpointError> {
-    let text = serde_json::to_vec(record).map_err(|error| at(path)(error.into()))?;
-    atomic_file::replace_bytes(path, &text).map_err(at(path))
+    let text = serde_json::to_vec(record).map_err(|error| io_error(path)(error.into()))?;
+    atomic_file::replace_bytes(path, &text).map_err(io_error(path))
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CheckpointError> {
     match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         read => {
-            let parsed = serde_json::from_slice(&read.map_err(at(path))?);
+            let parsed = serde_json::from_slice(&read.map_err(io_error(path))?);
             parsed.map(Some).map_err(|source| CheckpointError::Damaged { path: path.to_owned(), source })
         }
     }

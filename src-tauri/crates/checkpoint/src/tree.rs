@@ -51,16 +51,16 @@ impl Tree {
         openat2(&self.0, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), resolve)
     }
 
-    /// Opens the folder that contains a path, and returns the last component of the path.
+    /// Opens the folder that contains a path and returns the last component of the path.
     pub(crate) fn parent<'a>(&self, path: &'a str) -> Result<(OwnedFd, &'a str), Errno> {
-        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Ok((self.open_below(above, OFlags::PATH | OFlags::DIRECTORY)?, name))
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        Ok((self.open_below(parent, OFlags::PATH | OFlags::DIRECTORY)?, name))
     }
 
     /// Returns a path's attributes, or `None` if it does not exist.
-    pub(crate) fn look(&self, path: &str) -> Result<Option<Stat>, Errno> {
+    pub(crate) fn stat(&self, path: &str) -> Result<Option<Stat>, Errno> {
         let found =
-            self.parent(path).and_then(|(above, name)| statat(above, name, AtFlags::SYMLINK_NOFOLLOW));
+            self.parent(path).and_then(|(parent, name)| statat(parent, name, AtFlags::SYMLINK_NOFOLLOW));
         match found {
             Ok(stat) => Ok(Some(stat)),
             // A file or link may have replaced the folder.
@@ -85,31 +85,31 @@ impl Tree {
     }
 
     /// Returns a symbolic link's target, which must be UTF-8.
-    pub(crate) fn link(&self, path: &str) -> Result<String, Errno> {
-        let (above, name) = self.parent(path)?;
-        readlinkat(above, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
+    pub(crate) fn read_link(&self, path: &str) -> Result<String, Errno> {
+        let (parent, name) = self.parent(path)?;
+        readlinkat(parent, name, Vec::new())?.into_string().map_err(|_| Errno::ILSEQ)
     }
 
-    /// Lists everything below the folder. Fails if there are more than `most` entries, including those that cannot be
-    /// copied, or if their paths are longer than [`MAX_PATHS_LEN`].
-    pub(crate) fn list(&self, most: usize) -> Result<Listing, ListError> {
-        self.list_within(most, MAX_PATHS_LEN)
+    /// Lists everything below the folder. Fails if there are more than `max_entries` entries, including those that
+    /// cannot be copied, or if their paths are longer than [`MAX_PATHS_LEN`].
+    pub(crate) fn list(&self, max_entries: usize) -> Result<Listing, ListError> {
+        self.list_within(max_entries, MAX_PATHS_LEN)
     }
 
-    fn list_within(&self, most: usize, mut length: usize) -> Result<Listing, ListError> {
+    fn list_within(&self, max_entries: usize, mut length: usize) -> Result<Listing, ListError> {
         let mut listing = Listing::default();
         let mut folders = vec![String::new()];
         while let Some(folder) = folders.pop() {
-            let names = match self.names(&folder, most) {
+            let names = match self.entry_names(&folder, max_entries) {
                 Ok(names) => names,
                 Err(error) if folder.is_empty() => return Err(ListError::Io(error)),
                 Err(error) => {
-                    listing.not_copied.push(NotCopied::of(folder, error));
+                    listing.not_copied.push(NotCopied::from_error(folder, error));
                     continue;
                 }
             };
             for name in names {
-                if listing.entries.len() + listing.not_copied.len() >= most {
+                if listing.entries.len() + listing.not_copied.len() >= max_entries {
                     return Err(ListError::TooMany);
                 }
                 length = length.checked_sub(folder.len() + 1 + name.len()).ok_or(ListError::TooMany)?;
@@ -121,7 +121,7 @@ impl Tree {
                     }
                 };
                 let path = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-                match self.look(&path) {
+                match self.stat(&path) {
                     Ok(Some(stat)) => {
                         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                             folders.push(path.clone());
@@ -130,7 +130,7 @@ impl Tree {
                     }
                     // The entry was removed concurrently.
                     Ok(None) => {}
-                    Err(error) => listing.not_copied.push(NotCopied::of(path, error)),
+                    Err(error) => listing.not_copied.push(NotCopied::from_error(path, error)),
                 }
             }
         }
@@ -138,12 +138,12 @@ impl Tree {
         Ok(listing)
     }
 
-    /// Returns the names in a folder, at most one more than `most`.
-    fn names(&self, folder: &str, most: usize) -> Result<Vec<Vec<u8>>, Errno> {
+    /// Returns the names in a folder, at most one more than `max_entries`.
+    fn entry_names(&self, folder: &str, max_entries: usize) -> Result<Vec<Vec<u8>>, Errno> {
         let opened = self.open_below(folder, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut names = Vec::new();
         for entry in Dir::new(opened)? {
-            if names.len() > most {
+            if names.len() > max_entries {
                 break;
             }
             let name = entry?.file_name().to_bytes().to_vec();
@@ -167,8 +167,11 @@ mod tests {
         let tree = Tree::open(dir.path()).unwrap();
         let exact = "/folder".len() + "folder/file".len();
         assert_eq!(tree.list_within(10, exact).unwrap().entries.len(), 2);
-        for (most, length) in [(10, exact - 1), (1, exact)] {
-            assert!(matches!(tree.list_within(most, length), Err(ListError::TooMany)), "{most} {length}");
+        for (max_entries, length) in [(10, exact - 1), (1, exact)] {
+            assert!(
+                matches!(tree.list_within(max_entries, length), Err(ListError::TooMany)),
+                "{max_entries} {length}"
+            );
         }
     }
 }

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 const START_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Delay between attempts to connect to the app.
-const PAUSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Reason the app could not be started.
 #[derive(Debug, thiserror::Error)]
-pub enum NoApp {
+pub enum AppStartError {
     #[error("found no desktop session of this user")]
     NoDesktop,
     #[error(transparent)]
@@ -43,42 +43,48 @@ pub async fn perform(programs: &Path, options: &DaemonArguments) -> io::Result<(
         Ok(()) => Ok(()),
         Err(why) => {
             tracing::warn!("denying every call that requires approval: {why}");
-            match headless(&environment, options)? {}
+            match exec_headless(&environment, options)? {}
         }
     }
 }
 
-async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root: bool) -> Result<(), NoApp> {
+async fn start_app(
+    programs: &Path,
+    environment: &SessionEnvironment,
+    allow_root: bool,
+) -> Result<(), AppStartError> {
     if !environment.has_display() {
-        return Err(NoApp::NoDesktop);
+        return Err(AppStartError::NoDesktop);
     }
-    let sockets = Sockets::of_environment(|name| environment.get(name))?;
+    let sockets = Sockets::from_environment(|name| environment.get(name))?;
     let path = programs.join("ironcurtain-desktop");
-    let failed = |error| NoApp::NotStarted(path.clone(), error);
-    let mut command = OwnProgram::open(&path).map_err(failed)?.into_command();
+    let start_error = |error| AppStartError::NotStarted(path.clone(), error);
+    let mut command = OwnProgram::open(&path).map_err(start_error)?.into_command();
     set_environment(&mut command, environment);
     command.arg("--background").args(allow_root.then_some("--allow-root"));
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(failed)?;
-    let until = Instant::now() + START_TIMEOUT;
+    let mut child = command.spawn().map_err(start_error)?;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         if matches!(sockets.connect(), Ok(Some(_))) {
             return Ok(());
         }
         match child.try_wait() {
-            Ok(None) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
-            Ok(Some(status)) => return Err(NoApp::NotListening(path, format!("exited with {status}"))),
+            Ok(None) if Instant::now() < deadline => tokio::time::sleep(POLL_INTERVAL).await,
+            Ok(Some(status)) => {
+                return Err(AppStartError::NotListening(path, format!("exited with {status}")));
+            }
             // Does not kill the app, which may be showing an error to the user.
             Ok(None) | Err(_) => {
-                let how = format!("did not listen within {} s", START_TIMEOUT.as_secs());
-                return Err(NoApp::NotListening(path, how));
+                let problem = format!("did not listen within {} s", START_TIMEOUT.as_secs());
+                return Err(AppStartError::NotListening(path, problem));
             }
         }
     }
 }
 
 /// Replaces this process with a daemon that denies every call that requires approval.
-fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::Result<Infallible> {
+fn exec_headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::Result<Infallible> {
     let mut command = OwnProgram::open(&std::env::current_exe()?)?.into_command();
     set_environment(&mut command, environment);
     command.args(["daemon", "--ask", "deny"]);

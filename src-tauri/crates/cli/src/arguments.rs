@@ -90,7 +90,7 @@ pub enum Command {
     /// Export the audit log to an OpenTelemetry collector, or to a file.
     Export {
         #[command(subcommand)]
-        action: crate::record_export::ExportAction,
+        action: crate::collector_export::ExportAction,
     },
     /// Print metrics in the Prometheus text format.
     Metrics,
@@ -194,7 +194,7 @@ pub struct UndoArguments {
     /// Also restore the repository's own state, below `.git`.
     #[arg(long, requires = "id")]
     pub git: bool,
-    /// Restore without a further question.
+    /// Restore without asking for confirmation.
     #[arg(long, requires = "id")]
     pub yes: bool,
     /// Remove the checkpoint instead.
@@ -338,10 +338,10 @@ pub struct FilterOptions {
     #[arg(long, value_enum)]
     pub decision: Option<Decided>,
     /// Only entries since this time: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
-    #[arg(long, value_name = "WHEN", value_parser = crate::policy::since::moment)]
+    #[arg(long, value_name = "WHEN", value_parser = crate::policy::point_in_time::parse_time)]
     pub since: Option<u64>,
     /// Only entries until this time, in the same formats.
-    #[arg(long, value_name = "WHEN", value_parser = crate::policy::since::moment)]
+    #[arg(long, value_name = "WHEN", value_parser = crate::policy::point_in_time::parse_time)]
     pub until: Option<u64>,
 }
 

@@ -4,8 +4,8 @@
 //! - Reconnects automatically until the user stops it or the remote machine refuses the desktop.
 
 use crate::arguments::AttachArguments;
-use crate::connection::{CodeSender, Linked};
-use crate::lines::TextLines;
+use crate::connection::{CodeSender, LinkedConnection};
+use crate::text_lines::TextLines;
 use anyhow::{Context, bail};
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{AttachNote, Purpose};
@@ -20,7 +20,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Delay before the first reconnection attempt. Doubles with each attempt, up to [`MAX_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Interval for checking that a pairing is still waiting for a code.
@@ -31,7 +31,7 @@ const RELAY: [&str; 2] = ["ironcurtain", "relay"];
 
 /// Outcome of one connection.
 struct ConnectionEnd {
-    why: String,
+    reason: String,
     is_final: bool,
     /// Time for which the desktop was attached.
     attached: Duration,
@@ -44,27 +44,27 @@ pub fn perform(options: AttachArguments) -> anyhow::Result<ExitCode> {
         if !PairedKeys::new(Home::from_env()?.remotes()).remove(&host)? {
             bail!("this desktop is not paired with `{host}`");
         }
-        tell(&format!("forgot {host}; `ironcurtain attach {host}` pairs again"));
+        print_line(&format!("forgot {host}; `ironcurtain attach {host}` pairs again"));
         return Ok(ExitCode::SUCCESS);
     }
     let command = if command.is_empty() { transport(&host)? } else { command };
-    let (mut pause, mut typed) = (FIRST_PAUSE, TypedCode::default());
+    let (mut pause, mut typed) = (MIN_PAUSE, TypedCode::default());
     loop {
-        let ended = connect(&host, &command, &mut typed);
-        if typed.forget() {
+        let end = connect(&host, &command, &mut typed);
+        if typed.discard() {
             // The prompt does not end with a line break.
             let _ = writeln!(io::stderr());
         }
-        let ended = ended?;
-        if ended.is_final {
-            bail!("{}", ended.why);
+        let end = end?;
+        if end.is_final {
+            bail!("{}", end.reason);
         }
         // A shorter connection does not reset the delay, because the remote machine can close a connection at any
         // time.
-        if ended.attached >= MAX_PAUSE {
-            pause = FIRST_PAUSE;
+        if end.attached >= MAX_PAUSE {
+            pause = MIN_PAUSE;
         }
-        tell(&format!("{host}: {}; connecting again in {} s", ended.why, pause.as_secs()));
+        print_line(&format!("{host}: {}; connecting again in {} s", end.reason, pause.as_secs()));
         thread::sleep(pause);
         pause = pause.saturating_mul(2).min(MAX_PAUSE);
     }
@@ -91,18 +91,22 @@ fn transport(host: &str) -> anyhow::Result<Vec<String>> {
 fn connect(host: &str, command: &[String], typed: &mut TypedCode) -> anyhow::Result<ConnectionEnd> {
     let (ours, theirs) = UnixStream::pair()?;
     let purpose = Purpose::Attach { host: host.to_owned() };
-    let mut linked = match Linked::open(purpose, ours.into()) {
+    let mut linked = match LinkedConnection::open(purpose, ours.into()) {
         Ok(linked) => linked,
         // The app may be restarting.
         Err(problem) => {
-            return Ok(ConnectionEnd { why: problem.to_string(), is_final: false, attached: Duration::ZERO });
+            return Ok(ConnectionEnd {
+                reason: problem.to_string(),
+                is_final: false,
+                attached: Duration::ZERO,
+            });
         }
     };
     let _transport = start(command, theirs)?;
-    let mut since = None::<Instant>;
-    let ended = |why, is_final, since: Option<Instant>| {
-        let attached = since.map(|since| since.elapsed()).unwrap_or_default();
-        Ok(ConnectionEnd { why, is_final, attached })
+    let mut attached_at = None::<Instant>;
+    let connection_end = |reason, is_final, attached_at: Option<Instant>| {
+        let attached = attached_at.map(|attached_at| attached_at.elapsed()).unwrap_or_default();
+        Ok(ConnectionEnd { reason, is_final, attached })
     };
     loop {
         match linked.next() {
@@ -111,11 +115,13 @@ fn connect(host: &str, command: &[String], typed: &mut TypedCode) -> anyhow::Res
                 typed.send_to(linked.code_sender()?);
             }
             Ok(AttachNote::Attached) => {
-                since = Some(Instant::now());
-                tell(&format!("attached to {host}: its questions are asked on this desktop"));
+                attached_at = Some(Instant::now());
+                print_line(&format!("attached to {host}: its questions are asked on this desktop"));
             }
-            Ok(AttachNote::Ended { why, is_final }) => return ended(why, is_final, since),
-            Err(problem) => return ended(problem.to_string(), false, since),
+            Ok(AttachNote::Ended { why: reason, is_final }) => {
+                return connection_end(reason, is_final, attached_at);
+            }
+            Err(problem) => return connection_end(problem.to_string(), false, attached_at),
         }
     }
 }
@@ -137,17 +143,17 @@ fn start(command: &[String], link: UnixStream) -> anyhow::Result<Transport> {
     child.map(Transport).with_context(|| format!("failed to start `{program}`"))
 }
 
-/// Shows the desktop's code, and asks for the remote machine's code. Neither code passes through the connection,
+/// Shows the desktop's code and asks for the remote machine's code. Neither code passes through the connection,
 /// because its other end is not verified yet.
 fn prompt(host: &str, code: &str) -> io::Result<()> {
-    tell(&format!("pairing with {host}; run this on {host}, in a session of your own:"));
-    tell(&format!("  ironcurtain pair {code}"));
+    print_line(&format!("pairing with {host}; run this on {host}, in a session of your own:"));
+    print_line(&format!("  ironcurtain pair {code}"));
     let mut out = io::stderr();
     write!(out, "Code that it prints: ")?;
     out.flush()
 }
 
-/// Code that the user types. A thread reads the code, so that the end of a pairing is shown at once. The thread reads
+/// Code that the user types. A thread reads the code so that the end of a pairing is shown at once. The thread reads
 /// only during a pairing, because ssh may read the user's password from the same terminal.
 #[derive(Default)]
 struct TypedCode {
@@ -159,15 +165,15 @@ struct TypedCode {
 impl TypedCode {
     /// Sends the next line that the user types to this pairing.
     fn send_to(&mut self, pairing: CodeSender) {
-        *lock(&self.to) = Some(pairing);
+        *lock_sender(&self.to) = Some(pairing);
         let to = self.to.clone();
         self.reader = Some(thread::spawn(move || {
-            while lock(&to).is_some() {
+            while lock_sender(&to).is_some() {
                 if is_typed() {
                     let mut line = String::new();
                     // At EOF, the line is empty, so the pairing is refused.
                     let _ = io::stdin().lock().read_line(&mut line);
-                    if let Some(mut pairing) = lock(&to).take() {
+                    if let Some(mut pairing) = lock_sender(&to).take() {
                         // Ignores the error: the pairing has ended, and the reason is shown.
                         let _ = pairing.send(line.trim().to_owned());
                     }
@@ -177,8 +183,8 @@ impl TypedCode {
     }
 
     /// Stops reading. Returns `true` if the user typed no code.
-    fn forget(&mut self) -> bool {
-        let is_waiting = lock(&self.to).take().is_some();
+    fn discard(&mut self) -> bool {
+        let is_waiting = lock_sender(&self.to).take().is_some();
         // Fails only if the thread panicked.
         self.reader.take().map(JoinHandle::join);
         is_waiting
@@ -194,12 +200,12 @@ fn is_typed() -> bool {
     }
 }
 
-fn lock(to: &Mutex<Option<CodeSender>>) -> MutexGuard<'_, Option<CodeSender>> {
+fn lock_sender(to: &Mutex<Option<CodeSender>>) -> MutexGuard<'_, Option<CodeSender>> {
     to.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Prints a line for the user. A failure to write to standard error cannot be reported.
-fn tell(text: &str) {
+fn print_line(text: &str) {
     let mut line = TextLines::default();
     line.quoting(format_args!("ironcurtain: {text}"));
     let _ = io::stderr().write_all(line.as_str().as_bytes());

@@ -2,16 +2,16 @@
 
 use crate::arguments::{Decided, FilterOptions};
 use crate::connection::Connection;
-use crate::lines::TextLines;
-use crate::policy::since;
-use crate::print;
+use crate::policy::point_in_time;
+use crate::reply_text;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use anyhow::Context;
-use ironcurtain_audit::{self as audit, Checked, Filter, KnownHead, Status, Written};
+use ironcurtain_audit::{self as audit, ChainPosition, Filter, KnownHead, LogCheck, Status};
 use ironcurtain_config::home::Home;
 use ironcurtain_daemon::shown_entry;
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
-use ironcurtain_secrets::{SecretError, in_time};
+use ironcurtain_secrets::{SecretError, with_unlock_timeout};
 use ironcurtain_services::record_head;
 
 /// Verifies the log's hash chain.
@@ -23,39 +23,42 @@ pub fn verify() -> anyhow::Result<Reply> {
         return connection.ask(Request::VerifyAudit);
     }
     let home = Home::from_env()?;
-    let by_file = KnownHead::read(&home.audit_head());
-    let (by_keyring, without) = match kept_in_keyring(&home) {
+    let file_head = KnownHead::read(&home.audit_head());
+    let (keyring_entry, keyring_problem) = match keyring_head(&home) {
         Ok(Some(known)) => (Some(known), String::new()),
         Ok(None) => (None, " (the keyring is locked or has no record of it)".to_owned()),
         Err(_) => (None, " (there is no keyring here)".to_owned()),
     };
     let mut checked = None;
-    let mut known_by = Vec::new();
-    for (known, name) in [(entry_of(&by_file), "`audit-head.json`"), (by_keyring.as_ref(), "the keyring")] {
+    let mut verified_by = Vec::new();
+    for (known, name) in
+        [(head_entry(&file_head), "`audit-head.json`"), (keyring_entry.as_ref(), "the keyring")]
+    {
         let Some(known) = known else { continue };
-        known_by.push(name);
-        let found = audit::check_written(&home.audit(), known).with_context(|| unread(&home))?;
+        verified_by.push(name);
+        let found = audit::check_written(&home.audit(), known).with_context(|| read_error(&home))?;
         // Keeps the first result with a problem.
-        if checked.as_ref().is_none_or(Checked::intact) {
+        if checked.as_ref().is_none_or(LogCheck::intact) {
             checked = Some(found);
         }
     }
     let checked = match checked {
         Some(checked) => checked,
-        None => audit::check(&home.audit()).with_context(|| unread(&home))?,
+        None => audit::check(&home.audit()).with_context(|| read_error(&home))?,
     };
-    let known_by = if known_by.is_empty() { "nothing".to_owned() } else { known_by.join(" and ") } + &without;
+    let verified_by = if verified_by.is_empty() { "nothing".to_owned() } else { verified_by.join(" and ") }
+        + &keyring_problem;
     let (intact, entries) = (checked.intact(), checked.entries);
     let file = home.audit_head();
     let unknown = |problem: &str| format!("the head file `{}` {problem}", file.display());
-    let problem = match by_file.problem() {
-        Some(problem) if by_keyring.is_none() && entries > 0 => checked.problem.or(Some(unknown(problem))),
+    let problem = match file_head.problem() {
+        Some(problem) if keyring_entry.is_none() && entries > 0 => checked.problem.or(Some(unknown(problem))),
         Some(_) | None => checked.problem,
     };
-    Ok(Reply::Audit(AuditCheckView { intact, entries, problem, known_by }))
+    Ok(Reply::Audit(AuditCheckView { intact, entries, problem, verified_by }))
 }
 
-fn entry_of(head: &KnownHead) -> Option<&Written> {
+fn head_entry(head: &KnownHead) -> Option<&ChainPosition> {
     match head {
         KnownHead::Entry(written) => Some(written),
         KnownHead::Missing | KnownHead::Damaged(_) => None,
@@ -63,24 +66,25 @@ fn entry_of(head: &KnownHead) -> Option<&Written> {
 }
 
 /// Returns the newest entry recorded in the keyring, or `None` if the keyring is locked or has no record.
-fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
+fn keyring_head(home: &Home) -> Result<Option<ChainPosition>, SecretError> {
     let home = home.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|problem| SecretError::Failed(problem.to_string()))?;
-    runtime.block_on(in_time(move || record_head::known(&home)))
+    runtime.block_on(with_unlock_timeout(move || record_head::read_stored(&home)))
 }
 
 /// Prints the newest matching entries in chronological order, at most `limit`.
-pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result<()> {
+pub fn search(options: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result<()> {
     let home = Home::from_env()?;
-    let mut found = audit::search(&home.audit(), &filter(of)?, limit).with_context(|| unread(&home))?;
+    let mut found =
+        audit::search(&home.audit(), &filter(options)?, limit).with_context(|| read_error(&home))?;
     found.reverse();
     let value = serde_json::to_value(&found)?;
     let mut out = TextLines::default();
     let count = found.len();
     for entry in found {
-        let shown = shown_entry(entry);
-        out.line(print::activity(&shown, &since::words(shown.time_ms)));
+        let printed = shown_entry(entry);
+        out.line(reply_text::activity_line(&printed, &point_in_time::format_time(printed.time_ms)));
     }
     match count {
         0 => out.line("No matching entries."),
@@ -93,8 +97,8 @@ pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result
 }
 
 /// Converts the options to a filter. The path is made absolute and its symlinks are resolved, as in the log.
-pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
-    let path = match of.path {
+pub fn filter(options: FilterOptions) -> anyhow::Result<Filter> {
+    let path = match options.path {
         Some(path) => {
             let complete = std::path::absolute(&path)?;
             let path = std::fs::canonicalize(&complete).unwrap_or(complete);
@@ -107,24 +111,24 @@ pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
         }
         None => None,
     };
-    let decision = of.decision.map(|decided| match decided {
+    let decision = options.decision.map(|decided| match decided {
         Decided::Allow => Status::Allow,
         Decided::Deny => Status::Deny,
         Decided::Escalate => Status::Escalate,
     });
     Ok(Filter {
-        text: (!of.text.is_empty()).then(|| of.text.join(" ")),
-        server: of.server,
-        tool: of.tool,
-        session: of.session,
+        text: (!options.text.is_empty()).then(|| options.text.join(" ")),
+        server: options.server,
+        tool: options.tool,
+        session: options.session,
         client: None,
         path,
         decision,
-        since_ms: of.since,
-        until_ms: of.until,
+        since_ms: options.since,
+        until_ms: options.until,
     })
 }
 
-pub fn unread(home: &Home) -> String {
+pub fn read_error(home: &Home) -> String {
     format!("failed to read the audit log `{}`", home.audit().display())
 }

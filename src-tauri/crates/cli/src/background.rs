@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Delay between attempts to connect to the started process.
-const PAUSE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Performs `daemon --detach`.
 pub fn start_for_user(options: &DaemonArguments) -> anyhow::Result<()> {
@@ -51,22 +51,22 @@ fn start(options: &DaemonArguments) -> anyhow::Result<()> {
     command.args(["--ask", ask.get_name()]).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
     let mut child = command.spawn().with_context(failed)?;
-    let until = Instant::now() + START_TIMEOUT;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         // Read before connecting, because with `--ask desktop` the child starts the app and exits.
-        let ended = child.try_wait()?;
-        match (Connection::open_if_running(), ended) {
+        let exit_status = child.try_wait()?;
+        match (Connection::open_if_running(), exit_status) {
             (Ok(Some(_)), _) => return Ok(()),
             (Ok(None) | Err(_), Some(status)) => {
                 bail!("IronCurtain failed to start: it exited with {status}")
             }
-            (Err(problem), None) if Instant::now() >= until => return Err(problem),
-            (Ok(None), None) if Instant::now() >= until => {
+            (Err(problem), None) if Instant::now() >= deadline => return Err(problem),
+            (Ok(None), None) if Instant::now() >= deadline => {
                 bail!("IronCurtain did not start within {} s", START_TIMEOUT.as_secs())
             }
             // A process that fails to start can close a connection without an answer.
             (Ok(None) | Err(_), None) => {}
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! - Intended for administrators, on any machine. Does not use the trusted process or change this machine's settings.
 
-use crate::lines::{TextLines, counted};
 use crate::policy::{PolicyReport, compare, simulate};
 use crate::screen::Screen;
+use crate::text_lines::{TextLines, counted};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use ironcurtain_admin::trial::PolicyTrial;
@@ -80,8 +80,8 @@ pub fn perform(action: &BundleAction, screen: Screen) -> anyhow::Result<ExitCode
             build(folder, key, output, (revision.clone(), *sequence))?
         }
         BundleAction::Verify { file, key } => verify(file, key)?,
-        BundleAction::Diff { old, new, key } => compared(old, new, key)?,
-        BundleAction::Test { file, key } => tested(file, key)?,
+        BundleAction::Diff { old, new, key } => compare(old, new, key)?,
+        BundleAction::Test { file, key } => run_scenarios(file, key)?,
     };
     screen.show(&report.text, &report.json)?;
     Ok(if report.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -93,8 +93,8 @@ fn build(
     output: &Path,
     (revision, sequence): (Option<String>, Option<u64>),
 ) -> anyhow::Result<PolicyReport> {
-    let about_key = || format!("failed to use the key `{}`", key.display());
-    let key = SigningKey::from_pem(&text(key)?).with_context(about_key)?;
+    let key_error = || format!("failed to load the key `{}`", key.display());
+    let key = SigningKey::from_pem(&text(key)?).with_context(key_error)?;
     let now = now()?;
     let sequence = sequence.unwrap_or(now);
     let revision = revision.unwrap_or_else(|| sequence.to_string());
@@ -122,29 +122,29 @@ fn report(bundle: &PolicyBundle, policy: &Policy) -> PolicyReport {
     PolicyReport { text, json, good: true }
 }
 
-fn compared(old: &Path, new: &Path, key: &BundleKeyArguments) -> anyhow::Result<PolicyReport> {
+fn compare(old: &Path, new: &Path, key: &BundleKeyArguments) -> anyhow::Result<PolicyReport> {
     let combined =
-        |file: &Path| anyhow::Ok(ManagedPolicy::over_built_in(&Home::from_env()?, &open(file, key)?)?);
-    let difference = diff(&combined(old)?, &combined(new)?, &world()?.snapshot.annotations);
-    Ok(PolicyReport { text: compare::in_words(&difference), json: compare::as_json(&difference), good: true })
+        |file: &Path| anyhow::Ok(ManagedPolicy::check_with_built_in(&Home::from_env()?, &open(file, key)?)?);
+    let difference = diff(&combined(old)?, &combined(new)?, &trial()?.snapshot.annotations);
+    Ok(PolicyReport { text: compare::to_text(&difference), json: compare::as_json(&difference), good: true })
 }
 
-fn tested(file: &Path, key: &BundleKeyArguments) -> anyhow::Result<PolicyReport> {
+fn run_scenarios(file: &Path, key: &BundleKeyArguments) -> anyhow::Result<PolicyReport> {
     let bundle = open(file, key)?;
     let Some(scenarios) = bundle.document("scenarios").map(Value::to_string) else {
         bail!("the bundle `{}` has no scenarios; add `scenarios.json` to its folder", file.display());
     };
     let scenarios = Scenarios::parse(&scenarios).context("the scenarios in the bundle are invalid")?;
-    let mut world = world()?;
-    let mut snapshot = (*world.snapshot).clone();
-    snapshot.policy = ManagedPolicy::over_built_in(&Home::from_env()?, &bundle)?;
+    let mut trial = trial()?;
+    let mut snapshot = (*trial.snapshot).clone();
+    snapshot.policy = ManagedPolicy::check_with_built_in(&Home::from_env()?, &bundle)?;
     let protected = (*snapshot.protected).clone().with_managed(&snapshot.policy);
-    world.snapshot = snapshot.with_protection(protected).into();
-    simulate::report_on(world, &scenarios, file)
+    trial.snapshot = snapshot.with_protection(protected).into();
+    simulate::report_on(trial, &scenarios, file)
 }
 
 /// Returns this machine's servers and annotations.
-fn world() -> anyhow::Result<PolicyTrial> {
+fn trial() -> anyhow::Result<PolicyTrial> {
     Ok(PolicyTrial::open(Home::from_env()?, &PolicyFiles::default(), &std::env::current_dir()?)?)
 }
 
@@ -153,8 +153,8 @@ fn rules(bundle: &PolicyBundle) -> anyhow::Result<Policy> {
 }
 
 fn open(file: &Path, key: &BundleKeyArguments) -> anyhow::Result<PolicyBundle> {
-    let about_key = || format!("failed to use the key `{}`", key.public_key.display());
-    let key = VerifyingKey::from_pem(&text(&key.public_key)?).with_context(about_key)?;
+    let key_error = || format!("failed to load the key `{}`", key.public_key.display());
+    let key = VerifyingKey::from_pem(&text(&key.public_key)?).with_context(key_error)?;
     let bytes = std::fs::read(file).with_context(|| format!("failed to read `{}`", file.display()))?;
     PolicyBundle::open(&bytes, &key, now()?)
         .with_context(|| format!("the bundle `{}` is refused", file.display()))

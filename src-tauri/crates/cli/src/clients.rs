@@ -2,13 +2,13 @@
 //!
 //! - Shows the complete diff. Writes only after the user's confirmation or with `--yes`.
 
-use crate::lines::TextLines;
 use crate::screen::Screen;
 use crate::secrets;
+use crate::text_lines::TextLines;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use ironcurtain_admin::clients::{
-    ClientChange, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryUse,
+    ClientChange, ClientReport, ClientState, ClientTarget, Clients, ConnectRequest, EntryTarget,
 };
 use ironcurtain_config::home::Home;
 use ironcurtain_secrets::SecretName;
@@ -134,7 +134,7 @@ fn written(clients: &Clients, change: &ClientChange, yes: bool, screen: Screen) 
         screen.note("Nothing was written.")?;
         return Ok(ExitCode::FAILURE);
     }
-    secrets::keep(&change.secrets)?;
+    secrets::save_all(&change.secrets)?;
     clients.write(change)?;
     screen.note(&format!("Written. Restart {} to apply its new settings.", change.client))?;
     Ok(ExitCode::SUCCESS)
@@ -167,19 +167,21 @@ fn reported(out: &mut TextLines, report: &ClientReport) {
         out.line(format_args!("  ! {problem}"));
     }
     for entry in &report.entries {
-        let way = match &entry.way {
-            EntryUse::Shield { server: Some(server), .. } => format!("through IronCurtain: server {server}"),
-            EntryUse::Shield { server: None, profile: Some(profile) } => {
+        let target = match &entry.target {
+            EntryTarget::Shim { server: Some(server), .. } => format!("through IronCurtain: server {server}"),
+            EntryTarget::Shim { server: None, profile: Some(profile) } => {
                 format!("through IronCurtain: profile {profile}")
             }
-            EntryUse::Shield { server: None, profile: None } => "through IronCurtain: all servers".to_owned(),
-            EntryUse::OtherShim { path } => format!("ANOTHER INSTALLATION: {path}"),
-            EntryUse::Server { command } => format!("NOT PROTECTED: {command}"),
-            EntryUse::Remote { url } => format!("NOT PROTECTED: {url}"),
-            EntryUse::Disabled => "disabled".to_owned(),
-            EntryUse::Unknown => "unrecognized format".to_owned(),
+            EntryTarget::Shim { server: None, profile: None } => {
+                "through IronCurtain: all servers".to_owned()
+            }
+            EntryTarget::OtherShim { path } => format!("ANOTHER INSTALLATION: {path}"),
+            EntryTarget::Server { command } => format!("NOT PROTECTED: {command}"),
+            EntryTarget::Remote { url } => format!("NOT PROTECTED: {url}"),
+            EntryTarget::Disabled => "disabled".to_owned(),
+            EntryTarget::Unknown => "unrecognized format".to_owned(),
         };
-        out.line(format_args!("  {:<10} {way}", entry.name));
+        out.line(format_args!("  {:<10} {target}", entry.name));
     }
 }
 
@@ -194,16 +196,16 @@ fn described(change: &ClientChange) -> TextLines {
             entries(change.names.len()),
             change.file.display()
         ));
-        change.shown().lines().for_each(|line| out.line(line));
+        change.redacted_diff().lines().for_each(|line| out.line(line));
         change.commands.iter().for_each(|command| out.line(format_args!("Written by `{command}`.")));
     }
-    if let (Some((file, _)), Some(shown)) = (&change.servers, change.servers_shown()) {
+    if let (Some((file, _)), Some(shown)) = (&change.servers, change.redacted_servers_diff()) {
         out.line(format_args!("{}:", file.display()));
         shown.lines().for_each(|line| out.line(line));
     }
     secrets::lines(&change.secrets).for_each(|line| out.line(line));
-    for left in &change.left {
-        out.line(format_args!("Not changed: `{}`, because {}.", left.name, left.why));
+    for entry in &change.unmoved {
+        out.line(format_args!("Not changed: `{}`, because {}.", entry.name, entry.reason));
     }
     out
 }
@@ -213,16 +215,19 @@ fn entries(count: usize) -> String {
 }
 
 fn as_json(change: &ClientChange) -> Value {
-    let left: Vec<Value> =
-        change.left.iter().map(|left| json!({ "name": left.name, "why": left.why.to_string() })).collect();
+    let left: Vec<Value> = change
+        .unmoved
+        .iter()
+        .map(|entry| json!({ "name": entry.name, "why": entry.reason.to_string() }))
+        .collect();
     json!({
         "client": change.client,
         "file": change.file,
         "entries": change.names,
         "changed": !change.edit.is_empty(),
-        "diff": change.shown(),
+        "diff": change.redacted_diff(),
         "commands": change.commands.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "serversDiff": change.servers_shown(),
+        "serversDiff": change.redacted_servers_diff(),
         "secrets": secrets::as_json(&change.secrets),
         "left": left,
     })

@@ -1,8 +1,8 @@
 //! The command line's control connection to the trusted process.
 
+use crate::error_report::Refused;
 #[cfg(target_os = "linux")]
 use crate::note_stream::NoteStream;
-use crate::problem::Refused;
 use anyhow::{Context, anyhow, bail};
 #[cfg(target_os = "linux")]
 use ironcurtain_protocol::{AttachNote, PairingConfirmed, RunHello};
@@ -25,16 +25,17 @@ use std::{
 };
 
 /// Maximum time to wait for the trusted process to exit: its own shutdown timeout plus a margin.
-const MAX_SHUTDOWN: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
+const SHUTDOWN_TIMEOUT: Duration =
+    ironcurtain_daemon::SHUTDOWN_TIMEOUT.saturating_add(Duration::from_secs(3));
 
 /// Interval at which a stopping trusted process is asked for the remaining sandbox scans.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const SCAN_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Timeout for a reply. The slowest request is a revocation: it may restart a server, which has its own timeouts.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Timeout for the handshake of the control protocol.
-const GREETING: Duration = Duration::from_secs(5);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[cfg(target_os = "linux")]
 fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
@@ -48,7 +49,7 @@ fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
 }
 
 /// Converts a failed read or write to an error. A timeout error includes the limit (`bound`).
-fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
+fn timeout_error(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     match (problem, bound) {
         (FrameError::TimedOut, Some(bound)) => {
             anyhow!(
@@ -87,13 +88,13 @@ impl Connection {
 
     /// Connects without a handshake. Returns `None` if the trusted process is not running.
     fn connect() -> anyhow::Result<Option<Self>> {
-        let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
+        let Some(stream) = Sockets::for_current_user()?.connect()? else { return Ok(None) };
         let user = user_of_peer(&stream)?;
         if user != rustix::process::geteuid().as_raw() {
             bail!("the socket of your IronCurtain belongs to another user (uid {user})");
         }
-        stream.set_read_timeout(Some(GREETING))?;
-        stream.set_write_timeout(Some(GREETING))?;
+        stream.set_read_timeout(Some(HELLO_TIMEOUT))?;
+        stream.set_write_timeout(Some(HELLO_TIMEOUT))?;
         Ok(Some(Self { stream: BufReader::new(stream) }))
     }
 
@@ -125,22 +126,22 @@ impl Connection {
 
     fn send(&mut self, message: &impl Serialize) -> anyhow::Result<()> {
         let bound = self.stream.get_ref().write_timeout()?;
-        write_frame(self.stream.get_mut(), message).map_err(|problem| unanswered(problem, bound))
+        write_frame(self.stream.get_mut(), message).map_err(|problem| timeout_error(problem, bound))
     }
 
     fn answer<T: DeserializeOwned>(&mut self) -> anyhow::Result<T> {
         let bound = self.stream.get_ref().read_timeout()?;
-        read_frame(&mut self.stream).map_err(|problem| unanswered(problem, bound))
+        read_frame(&mut self.stream).map_err(|problem| timeout_error(problem, bound))
     }
 
-    /// Shuts down the trusted process and waits until it has exited, so that a new process can start.
+    /// Shuts down the trusted process and waits until it has exited so that a new process can start.
     ///
-    /// Calls `tell` with the remaining sandbox scans whenever they change.
-    pub fn stop(mut self, tell: impl Fn(&[String])) -> anyhow::Result<Reply> {
+    /// Calls `report_scans` with the remaining sandbox scans whenever they change.
+    pub fn stop(mut self, report_scans: impl Fn(&[String])) -> anyhow::Result<Reply> {
         let reply = self.ask(Request::Shutdown)?;
-        let (began, mut told) = (Instant::now(), Vec::new());
-        while began.elapsed() < MAX_SHUTDOWN {
-            self.stream.get_ref().set_read_timeout(Some(LOOK_AGAIN))?;
+        let (started, mut reported) = (Instant::now(), Vec::new());
+        while started.elapsed() < SHUTDOWN_TIMEOUT {
+            self.stream.get_ref().set_read_timeout(Some(SCAN_POLL_INTERVAL))?;
             match self.stream.read(&mut [0]) {
                 Ok(0) => return Ok(reply),
                 // The trusted process was killed, so it is no longer running.
@@ -149,11 +150,11 @@ impl Connection {
                 Err(problem)
                     if matches!(problem.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
                 {
-                    self.stream.get_ref().set_read_timeout(Some(MAX_SHUTDOWN))?;
+                    self.stream.get_ref().set_read_timeout(Some(SHUTDOWN_TIMEOUT))?;
                     match self.ask(Request::FinalChecks) {
-                        Ok(Reply::FinalChecks(words)) if words != told => {
-                            tell(&words);
-                            told = words;
+                        Ok(Reply::FinalChecks(words)) if words != reported => {
+                            report_scans(&words);
+                            reported = words;
                         }
                         // If the trusted process exited before replying, the next read detects it.
                         Ok(_) | Err(_) => {}
@@ -165,7 +166,7 @@ impl Connection {
                 }
             }
         }
-        bail!("IronCurtain is stopping, but did not exit within {} s", MAX_SHUTDOWN.as_secs())
+        bail!("IronCurtain is stopping, but did not exit within {} s", SHUTDOWN_TIMEOUT.as_secs())
     }
 }
 
@@ -209,11 +210,11 @@ impl AsFd for StartedRun {
 
 /// Connection for `attach` or `relay`. It carries only notes after the handshake.
 #[cfg(target_os = "linux")]
-pub struct Linked(Connection);
+pub struct LinkedConnection(Connection);
 
 #[cfg(target_os = "linux")]
-impl Linked {
-    /// Connects to this user's trusted process, and passes it the socket to the other machine.
+impl LinkedConnection {
+    /// Connects to this user's trusted process and passes it the socket to the other machine.
     pub fn open(purpose: Purpose, link: OwnedFd) -> anyhow::Result<Self> {
         let mut connection = Connection::connect()?
             .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;

@@ -4,7 +4,7 @@ use crate::daemon_arguments::{Ask, DaemonArguments};
 use crate::{agent_start, background};
 use anyhow::Context;
 use ironcurtain_config::home::Home;
-use ironcurtain_consent::{Consent, NobodyToAsk, Terminal};
+use ironcurtain_consent::{Consent, NoFrontEnd, Terminal};
 use ironcurtain_daemon::{DaemonOptions, EventLog, start};
 use ironcurtain_protocol::Request;
 use std::fs::File;
@@ -39,7 +39,7 @@ pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
         return Ok(runtime.block_on(agent_start::perform(&programs, options))?);
     }
     let consent: Arc<dyn Consent> = match options.ask {
-        Ask::Deny | Ask::Desktop => Arc::new(NobodyToAsk),
+        Ask::Deny | Ask::Desktop => Arc::new(NoFrontEnd),
         Ask::Terminal => Arc::new(Terminal::new(
             io::stdin().as_fd().try_clone_to_owned()?,
             io::stdout().as_fd().try_clone_to_owned()?,

@@ -1,7 +1,7 @@
 //! `audit verify --heads`: checks a log against signed heads, on any machine.
 
-use crate::lines::{TextLines, counted};
 use crate::screen::Screen;
+use crate::text_lines::{TextLines, counted};
 use anyhow::{Context, bail};
 use ironcurtain_config::home::Home;
 use ironcurtain_daemon::time_of_day;
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Verifies that the log contains every head. Returns exit status 1 if the log does not.
+/// Verifies that the log contains every head. Returns exit status 1 if a head is missing.
 pub fn verify(
     heads: &Path,
     key: Option<&str>,
@@ -28,7 +28,7 @@ pub fn verify(
         None => Home::from_env()?.audit(),
     };
     let CheckedHeads { log: checked, heads, removed, newest, problem } = check_heads(&log, heads, &key)?;
-    let after = checked.entries.saturating_sub(newest.entries);
+    let uncovered = checked.entries.saturating_sub(newest.entries);
     let mut out = TextLines::default();
     match &problem {
         Some(problem) => out.line(format_args!("The log does not match its signed heads: {problem}.")),
@@ -46,10 +46,10 @@ pub fn verify(
                     counted(removed, "older signed head")
                 ));
             }
-            match after {
+            match uncovered {
                 0 => out.line("No entry is newer."),
                 1 => out.line("Not covered: the entry after it."),
-                after => out.line(format_args!("Not covered: the {after} entries after it.")),
+                uncovered => out.line(format_args!("Not covered: the {uncovered} entries after it.")),
             }
         }
     }

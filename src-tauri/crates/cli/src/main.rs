@@ -5,29 +5,28 @@ mod arguments;
 #[cfg(target_os = "linux")]
 mod attach;
 mod audit;
+mod autostart_file;
 mod background;
 mod bundle;
 mod clients;
+mod collector_export;
 mod connection;
 mod daemon;
 mod daemon_arguments;
 mod doctor;
+mod error_report;
 mod export;
 mod heads;
-mod left_file;
-mod lines;
 mod manual;
 #[cfg(target_os = "linux")]
 mod note_stream;
 mod pair;
 mod policy;
-mod print;
-mod problem;
 mod profiles;
 mod quarantine;
-mod record_export;
 #[cfg(target_os = "linux")]
 mod relay;
+mod reply_text;
 #[cfg(target_os = "linux")]
 mod run_profile;
 #[cfg(target_os = "linux")]
@@ -37,6 +36,7 @@ mod secrets;
 mod servers;
 mod session;
 mod session_environment;
+mod text_lines;
 #[cfg(target_os = "linux")]
 mod undo;
 
@@ -44,7 +44,7 @@ use anyhow::{anyhow, bail};
 use arguments::{AllowArguments, Arguments, AuditAction, Command, GrantsAction, QuestionsAction, Switch};
 use clap::Parser;
 use connection::Connection;
-use ironcurtain_protocol::{Reply, Request, WaitingChoice};
+use ironcurtain_protocol::{QuestionSelection, Reply, Request};
 use screen::Screen;
 use std::process::ExitCode;
 
@@ -53,11 +53,11 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             let json = std::env::args_os().any(|argument| argument == "--json");
-            return problem::report_usage(problem, Screen::new(json));
+            return error_report::report_usage(problem, Screen::new(json));
         }
     };
     let screen = Screen::new(arguments.json);
-    perform(arguments.command, screen).unwrap_or_else(|problem| problem::report(&problem, screen))
+    perform(arguments.command, screen).unwrap_or_else(|problem| error_report::report(&problem, screen))
 }
 
 fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -87,7 +87,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Run(_) | Command::Undo(_) | Command::TerminalGuard => {
             bail!("a run needs a sandbox, which only Linux has")
         }
-        Command::Allow(options) => raised(options)?,
+        Command::Allow(options) => access_request(options)?,
         Command::Status => Request::Status,
         Command::Sessions => return session::all(screen),
         Command::Session(options) => return session::one(options, screen),
@@ -96,7 +96,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Stop => return show(&Connection::open()?.stop(session::print_remaining_scans)?, screen),
         Command::Questions { action: None | Some(QuestionsAction::List) } => Request::Questions,
         Command::Questions { action: Some(QuestionsAction::Deny { ids, all, note }) } => {
-            let which = if all { WaitingChoice::All } else { WaitingChoice::These(ids) };
+            let which = if all { QuestionSelection::All } else { QuestionSelection::These(ids) };
             Request::Deny { which, note }
         }
         Command::Questions { action: Some(QuestionsAction::Forget { id }) } => {
@@ -125,12 +125,12 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Audit { action: Some(AuditAction::Export { of, format, output }) } => {
             return export::export(of, format, output.as_deref(), screen).map(|()| ExitCode::SUCCESS);
         }
-        Command::Export { action } => return record_export::perform(action, screen),
+        Command::Export { action } => return collector_export::perform(action, screen),
         Command::Metrics => Request::Metrics,
         Command::Completions { shell } => return manual::completions(shell),
         Command::Manual { folder } => return manual::pages(&folder),
     };
-    let done = print::done(&request);
+    let done = reply_text::confirmation(&request);
     let reply = Connection::open()?.ask(request)?;
     match done.filter(|_| reply == Reply::Done) {
         Some(text) => screen.show(&[text].into_iter().collect(), &serde_json::to_value(&reply)?)?,
@@ -140,15 +140,15 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the request that makes IronCurtain ask the user about a path.
-fn raised(options: AllowArguments) -> anyhow::Result<Request> {
+fn access_request(options: AllowArguments) -> anyhow::Result<Request> {
     let AllowArguments { path, session, write } = options;
     let path = std::path::absolute(path)?.into_os_string().into_string();
     let path = path.map_err(|path| anyhow!("the path `{}` is not valid UTF-8", path.display()))?;
-    Ok(Request::Raise { session, path, write })
+    Ok(Request::RequestAccess { session, path, write })
 }
 
 fn show(reply: &Reply, screen: Screen) -> anyhow::Result<ExitCode> {
-    screen.show(&print::text(reply), &serde_json::to_value(reply)?)?;
+    screen.show(&reply_text::text(reply), &serde_json::to_value(reply)?)?;
     Ok(code(reply))
 }
 

@@ -4,9 +4,9 @@
 
 use crate::arguments::PairArguments;
 use crate::connection::Connection;
-use crate::lines::TextLines;
-use crate::print;
+use crate::reply_text;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use anyhow::bail;
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Reply, Request};
@@ -26,7 +26,7 @@ pub fn perform(options: PairArguments, screen: Screen) -> anyhow::Result<ExitCod
         return self::remove(&name, screen);
     }
     let reply = Connection::open()?.ask(Request::Pair { code: code.concat() })?;
-    screen.show(&print::text(&reply), &serde_json::to_value(&reply)?)?;
+    screen.show(&reply_text::text(&reply), &serde_json::to_value(&reply)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,12 +7,12 @@ mod check;
 mod client;
 pub mod compare;
 mod explain;
+pub mod point_in_time;
 mod replay;
 pub mod simulate;
-pub mod since;
 
-use crate::lines::TextLines;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use clap::{Args, Subcommand};
 use ironcurtain_admin::UnknownServer;
 use ironcurtain_admin::trial::PolicyTrial;
@@ -76,7 +76,7 @@ pub enum PolicyAction {
     /// Re-evaluate the calls in the audit log, and show which decisions become looser or stricter.
     Replay {
         /// Only calls since this time: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
-        #[arg(long, value_parser = since::moment)]
+        #[arg(long, value_parser = point_in_time::parse_time)]
         since: Option<u64>,
         /// Compiled policy file, instead of the policy in effect.
         #[arg(long)]
@@ -109,13 +109,13 @@ pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode
     let report = match action {
         PolicyAction::Check { file, inputs } => check::report(file, inputs)?,
         PolicyAction::Explain { server, tool, args, sandbox, client, policy, inputs } => {
-            let world = open(policy.as_deref(), inputs)?.with_sandbox(sandbox.as_deref())?;
-            let has_tools = world.snapshot.annotations.tools(server).next().is_some();
-            if !has_tools && world.servers().find(Some(server)).is_none() {
-                return Err(UnknownServer::among(world.servers(), server).into());
+            let trial = open(policy.as_deref(), inputs)?.with_sandbox(sandbox.as_deref())?;
+            let has_tools = trial.snapshot.annotations.tools(server).next().is_some();
+            if !has_tools && trial.servers().find(Some(server)).is_none() {
+                return Err(UnknownServer::new(trial.servers(), server).into());
             }
-            let held = client.as_ref().map(|client| world.grants_of(client, server)).transpose()?;
-            explain::report(&world, server, tool, args, held.as_ref())?
+            let held = client.as_ref().map(|client| trial.grants_of(client, server)).transpose()?;
+            explain::report(&trial, server, tool, args, held.as_ref())?
         }
         PolicyAction::Simulate { file, policy, inputs } => {
             simulate::report(open(policy.as_deref(), inputs)?, file)?
@@ -135,7 +135,7 @@ fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTr
         policy: policy.map(Path::to_path_buf),
         annotations: inputs.annotations.clone(),
         lists: inputs.lists.clone(),
-        under_managed: false,
+        with_managed_rules: false,
     };
     Ok(PolicyTrial::open(Home::from_env()?, &files, &std::env::current_dir()?)?)
 }

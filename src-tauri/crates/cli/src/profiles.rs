@@ -1,7 +1,7 @@
 //! `profiles`: sets of servers that a client reaches through one entry.
 
-use crate::lines::TextLines;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use clap::Subcommand;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::profiles::{ServerProfile, profiles, remove_profile, set_profile};

@@ -2,13 +2,13 @@
 //!
 //! - Describes each action, and performs it only after the user's confirmation or with `--yes`.
 
+use crate::autostart_file;
 use crate::connection::Connection;
-use crate::left_file;
-use crate::lines::TextLines;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use anyhow::bail;
 use clap::Subcommand;
-use ironcurtain_protocol::{LeftChoice, LeftFileView, Reply, Request, SessionRecordView};
+use ironcurtain_protocol::{AutostartFileChoice, AutostartFileView, Reply, Request, SessionRecordView};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -45,21 +45,21 @@ pub enum QuarantineAction {
 pub fn perform(action: Option<QuarantineAction>, screen: Screen) -> anyhow::Result<ExitCode> {
     match action.unwrap_or(QuarantineAction::List) {
         QuarantineAction::List => {
-            let all = listed(&mut Connection::open()?)?;
+            let all = fetch_quarantine(&mut Connection::open()?)?;
             screen.show(&text(&all), &json!({ "sessions": all }))?;
             Ok(ExitCode::SUCCESS)
         }
         QuarantineAction::PutBack { session, path, exchange, yes } => {
-            let choice = if exchange { LeftChoice::Exchange } else { LeftChoice::PutBack };
+            let choice = if exchange { AutostartFileChoice::Exchange } else { AutostartFileChoice::PutBack };
             decide((session, path), choice, yes, screen)
         }
         QuarantineAction::Delete { session, path, yes } => {
-            decide((session, path), LeftChoice::Delete, yes, screen)
+            decide((session, path), AutostartFileChoice::Delete, yes, screen)
         }
     }
 }
 
-fn listed(connection: &mut Connection) -> anyhow::Result<Vec<SessionRecordView>> {
+fn fetch_quarantine(connection: &mut Connection) -> anyhow::Result<Vec<SessionRecordView>> {
     let Reply::Quarantine(sessions) = connection.ask(Request::Quarantine)? else {
         bail!("unexpected reply from IronCurtain")
     };
@@ -68,42 +68,45 @@ fn listed(connection: &mut Connection) -> anyhow::Result<Vec<SessionRecordView>>
 
 fn decide(
     (session, path): (String, String),
-    choice: LeftChoice,
+    choice: AutostartFileChoice,
     yes: bool,
     screen: Screen,
 ) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
-    let all = listed(&mut connection)?;
-    let of_session = all.iter().find(|one| one.id == session);
-    let Some(found) = of_session.and_then(|one| one.files.iter().find(|file| file.path == path)) else {
+    let all = fetch_quarantine(&mut connection)?;
+    let owner = all.iter().find(|one| one.id == session);
+    let Some(found) = owner.and_then(|one| one.files.iter().find(|file| file.path == path)) else {
         bail!(
             "session `{session}` has no file `{path}` in quarantine; run `ironcurtain quarantine` to list them"
         );
     };
-    if !yes && !screen.confirmed(&says(found, choice))? {
+    if !yes && !screen.confirmed(&confirm_question(found, choice))? {
         screen.note("Nothing was changed.")?;
         return Ok(ExitCode::FAILURE);
     }
-    let reply = connection.ask(Request::DecideLeft { session, path, choice })?;
-    let told = match choice {
-        LeftChoice::Delete => format!("{} was deleted.", found.shown),
-        LeftChoice::Keep | LeftChoice::Quarantine | LeftChoice::PutBack | LeftChoice::Exchange => {
+    let reply = connection.ask(Request::DecideAutostartFile { session, path, choice })?;
+    let message = match choice {
+        AutostartFileChoice::Delete => format!("{} was deleted.", found.shown),
+        AutostartFileChoice::Keep
+        | AutostartFileChoice::Quarantine
+        | AutostartFileChoice::PutBack
+        | AutostartFileChoice::Exchange => {
             format!("{} was put back. It runs {}.", found.shown, found.when)
         }
     };
-    screen.show(&[told.as_str()].into_iter().collect(), &serde_json::to_value(&reply)?)?;
+    screen.show(&[message.as_str()].into_iter().collect(), &serde_json::to_value(&reply)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the confirmation prompt for a choice.
-fn says(file: &LeftFileView, choice: LeftChoice) -> String {
-    let LeftFileView { shown, when, .. } = file;
+fn confirm_question(file: &AutostartFileView, choice: AutostartFileChoice) -> String {
+    let AutostartFileView { shown, when, .. } = file;
     match choice {
-        LeftChoice::Exchange => {
+        AutostartFileChoice::Exchange => {
             format!("{shown} will run {when}. The file that is there now will be quarantined. Put it back?")
         }
-        LeftChoice::Delete => format!("Delete {shown} from quarantine permanently?"),
-        LeftChoice::Keep | LeftChoice::Quarantine | LeftChoice::PutBack => {
+        AutostartFileChoice::Delete => format!("Delete {shown} from quarantine permanently?"),
+        AutostartFileChoice::Keep | AutostartFileChoice::Quarantine | AutostartFileChoice::PutBack => {
             format!("{shown} will run {when}. Put it back?")
         }
     }
@@ -118,7 +121,7 @@ fn text(sessions: &[SessionRecordView]) -> TextLines {
     for session in sessions {
         out.line(format_args!("{}  {} -> {}", session.id, session.client, session.server));
         session.files.iter().for_each(|one| {
-            left_file::lines(&mut out, one);
+            autostart_file::append_lines(&mut out, one);
             if one.occupied {
                 out.line("  there is another file at its path now");
             }

@@ -3,7 +3,7 @@
 //! - Copies only ciphertext. The keys and the questions stay in the trusted process.
 
 use crate::background;
-use crate::connection::Linked;
+use crate::connection::LinkedConnection;
 use anyhow::bail;
 use ironcurtain_protocol::{AttachNote, Purpose};
 use std::fs::File;
@@ -18,7 +18,7 @@ use std::thread;
 pub fn perform() -> anyhow::Result<ExitCode> {
     background::start_if_needed()?;
     let (ours, theirs) = UnixStream::pair()?;
-    let mut linked = Linked::open(Purpose::Relay, theirs.into())?;
+    let mut linked = LinkedConnection::open(Purpose::Relay, theirs.into())?;
     let (input, output) = (file(io::stdin())?, file(io::stdout())?);
     let to_daemon = ours.try_clone()?;
     // This thread is not joined, because it may still be waiting for input when the connection ends.

@@ -1,17 +1,17 @@
 //! `--profile`, `--check` and `--learn` of `run`: selects a run profile, shows its access, and proposes a new profile.
 
-use crate::lines::TextLines;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use anyhow::{Context, bail};
 use ironcurtain_config::home::{Home, canonical_home};
 use ironcurtain_config::{
     FoundProgram, LearnedAccess, PlanContext, PolicySnapshot, RunPlan, RunProfile, RunProfiles, Servers,
-    proposed,
+    propose_profile,
 };
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::{RunProfileChoice, UsedFile};
-use ironcurtain_sandbox::{check_tun, without_tun};
+use ironcurtain_sandbox::{check_tun, describe_missing_tun};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -32,20 +32,20 @@ pub fn choice(given: Option<&str>) -> anyhow::Result<Option<RunProfileChoice>> {
 }
 
 /// Selects the `plain` profile, which grants the least access.
-pub fn plain() -> RunProfileChoice {
+pub fn plain_profile() -> RunProfileChoice {
     RunProfileChoice::Named(RunProfiles::PLAIN.to_owned())
 }
 
 /// Selects a run's profile.
-pub fn chosen(
+pub fn choose_profile(
     home: &Home,
     choice: Option<&RunProfileChoice>,
     argv: &[String],
     cwd: &Path,
 ) -> anyhow::Result<RunProfile> {
-    let person = canonical_home(home)?;
+    let user_home = canonical_home(home)?;
     let program = argv.first().and_then(|program| FoundProgram::find(program, &search_path(), cwd));
-    Ok(RunProfiles::load(home)?.choose(choice, program.as_ref(), &person, cwd)?)
+    Ok(RunProfiles::load(home)?.choose(choice, program.as_ref(), &user_home, cwd)?)
 }
 
 /// Prints the access that a run would get.
@@ -69,7 +69,7 @@ pub fn check(
     let plan = RunPlan::new(profile, context)?;
     let folder = cwd.to_str().and_then(|cwd| CanonicalPath::assume_canonical(cwd).ok());
     let folder = folder.filter(|folder| snapshot.limits().may_be_granted(folder));
-    let (fuse, tun) = (fuse(), check_tun());
+    let (open_fuse, tun) = (open_fuse(), check_tun());
     let mut out = TextLines::default();
     let title = plan.profile.title.as_deref().unwrap_or("your profile");
     let measured = plan.profile.measured.as_ref();
@@ -96,7 +96,7 @@ pub fn check(
         out.line(format_args!("variable: {name}={value}"));
     }
     out.line(format_args!("hosts: {}", words(&plan.profile.hosts)));
-    match &fuse {
+    match &open_fuse {
         Ok(()) => out.line("/dev/fuse works: other files are asked about"),
         Err(problem) => out.line(format_args!("! cannot open /dev/fuse, so no run can start: {problem}")),
     }
@@ -104,7 +104,7 @@ pub fn check(
         Ok(()) => {
             out.line("/dev/net/tun works: programs that ignore the proxy variables are asked about too")
         }
-        Err(problem) => out.line(format_args!("! {}", without_tun(&problem.to_string()))),
+        Err(problem) => out.line(format_args!("! {}", describe_missing_tun(&problem.to_string()))),
     }
     let read = |(path, kind): &(CanonicalPath, GrantKind)| json!({ "path": path.as_str(), "folder": *kind == GrantKind::Tree });
     let texts = |paths: &[CanonicalPath]| paths.iter().map(|path| json!(path.as_str())).collect::<Value>();
@@ -119,11 +119,11 @@ pub fn check(
         "programs": texts(&plan.programs),
         "variables": { "passed": passed, "set": plan.profile.set_env },
         "hosts": plan.profile.hosts,
-        "fuse": fuse.is_ok(),
+        "fuse": open_fuse.is_ok(),
         "tun": tun.is_ok(),
     });
     screen.show(&out, &value)?;
-    Ok(if fuse.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if open_fuse.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Writes a profile that extends `base` with the files that a run used.
@@ -132,7 +132,7 @@ pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<Used
     let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
     let snapshot = PolicySnapshot::load(home, &Servers::load(home)?)?;
     let used = used.into_iter().map(|used| LearnedAccess { path: used.path, is_changed: used.changed });
-    let learned = proposed(&name, &used.collect::<Vec<_>>(), &snapshot.limits());
+    let learned = propose_profile(&name, &used.collect::<Vec<_>>(), &snapshot.limits());
     let profile = RunProfiles::load(home)?.with_learned(base, learned);
     let mut text = serde_json::to_string_pretty(&profile)?;
     text.push('\n');
@@ -143,7 +143,7 @@ pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<Used
 }
 
 /// Returns an error if the proposed profile's file already exists or its name does not end with `.json`.
-pub fn may_be_proposed(file: &Path) -> anyhow::Result<()> {
+pub fn check_proposal_file(file: &Path) -> anyhow::Result<()> {
     if file.exists() {
         bail!("`{}` already exists; choose a different file for `--learn`", file.display());
     }
@@ -157,7 +157,7 @@ fn search_path() -> String {
     std::env::var("PATH").unwrap_or_default()
 }
 
-fn fuse() -> std::io::Result<()> {
+fn open_fuse() -> std::io::Result<()> {
     OpenOptions::new().read(true).write(true).open("/dev/fuse").map(drop)
 }
 

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use user_terminal::UserTerminal;
 
 /// Exit status if the run is terminated before the program exits.
-const CUT_OFF: u8 = 125;
+const CONNECTION_LOST: u8 = 125;
 
 /// Environment variable with the socket of the user's ssh agent.
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
@@ -111,30 +111,30 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     let cwd = cwd.map_err(|cwd| anyhow::anyhow!("the path `{}` is not valid UTF-8", cwd.display()))?;
     let mut choice = run_profile::choice(options.profile.as_deref())?;
     if options.learn.is_some() {
-        choice.get_or_insert_with(run_profile::plain);
+        choice.get_or_insert_with(run_profile::plain_profile);
     }
-    let chosen = run_profile::chosen(&home, choice.as_ref(), &options.command, Path::new(&cwd))?;
+    let profile = run_profile::choose_profile(&home, choice.as_ref(), &options.command, Path::new(&cwd))?;
     if options.check {
-        return run_profile::check(&home, chosen, &options.command, Path::new(&cwd), screen);
+        return run_profile::check(&home, profile, &options.command, Path::new(&cwd), screen);
     }
-    options.learn.as_deref().map(run_profile::may_be_proposed).transpose()?;
+    options.learn.as_deref().map(run_profile::check_proposal_file).transpose()?;
     let checkpoint = options.checkpoint.then(|| RunCheckpoint::take(&home, Path::new(&cwd))).transpose()?;
     let is_terminal = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
     let is_shown = !options.quiet && (options.verbose || is_terminal[2]);
     // Another program may use the terminal's input, as in `ironcurtain run -- PROGRAM | less`.
     let is_shared = !(is_terminal[0] && is_terminal[1]);
-    let user = UserTerminal::find(is_shared).context("failed to use the terminal")?;
+    let user = UserTerminal::find(is_shared).context("failed to open the terminal")?;
     let asks_here = options.ask == Some(RunAskOption::Terminal);
     if asks_here && user.is_none() {
         bail!("`--ask terminal` needs a terminal");
     }
-    let signals = Signals::hold_these(&not_ignored(SIGNALS)?)?;
+    let signals = Signals::block(&unignored_signals(SIGNALS)?)?;
     let (link, inner) = RunLink::pair()?;
-    let asking = user.as_ref().filter(|_| asks_here).map(QuestionTerminal::new).transpose()?;
-    let (questions, for_daemon) = asking.unzip();
+    let question_terminal = user.as_ref().filter(|_| asks_here).map(QuestionTerminal::new).transpose()?;
+    let (questions, daemon_side) = question_terminal.unzip();
     let mut descriptors = streams(is_terminal)?;
-    descriptors.extend([inner].into_iter().chain(for_daemon));
-    let run = StartedRun::request(&hello(&options, cwd, choice, &chosen), descriptors)?;
+    descriptors.extend([inner].into_iter().chain(daemon_side));
+    let run = StartedRun::request(&run_hello(&options, cwd, choice, &profile), descriptors)?;
 
     // If the terminal is shared, the program moves to the foreground when it reads input.
     let foreground = !is_shared && user.as_ref().is_some_and(UserTerminal::is_ours);
@@ -155,7 +155,7 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
         }
     };
     let (notes, session) = run.started()?;
-    let checkpoint = checkpoint.map(|checkpoint| checkpoint.of_run(&session)).transpose()?;
+    let checkpoint = checkpoint.map(|checkpoint| checkpoint.for_run(&session)).transpose()?;
     let relay = Relay {
         link: Some(link),
         notes,
@@ -176,28 +176,28 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
         let _ = writeln!(io::stderr(), "ironcurtain: {line}");
     }
     if let Some(file) = &options.learn {
-        run_profile::write_proposal(&home, file, chosen, learned)?;
+        run_profile::write_proposal(&home, file, profile, learned)?;
         screen.note(&format!("The proposed profile is in {}.", file.display()))?;
     }
-    Ok(ExitCode::from(u8::try_from(status).unwrap_or(CUT_OFF)))
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(CONNECTION_LOST)))
 }
 
-fn hello(
+fn run_hello(
     options: &RunArguments,
     cwd: String,
-    profile: Option<RunProfileChoice>,
-    chosen: &RunProfile,
+    choice: Option<RunProfileChoice>,
+    profile: &RunProfile,
 ) -> RunHello {
     // The trusted process receives only variables that the profile names.
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    let passed = |(name, _): &(String, String)| chosen.passes(name);
+    let passed = |(name, _): &(String, String)| profile.passes(name);
     let env = std::env::vars_os().filter_map(text).filter(passed).collect();
     let ask = match options.ask {
         Some(RunAskOption::Terminal) => RunAsk::Terminal,
         None if options.deny => RunAsk::Deny,
-        None => RunAsk::Usual,
+        None => RunAsk::Default,
     };
     RunHello {
         argv: options.command.clone(),
@@ -206,7 +206,7 @@ fn hello(
         ask,
         ports: options.port.clone(),
         publish: options.publish.clone(),
-        profile,
+        profile: choice,
         learn: options.learn.is_some(),
         ssh_agent: std::env::var(SSH_AGENT).ok().filter(|path| Path::new(path).is_absolute()),
     }
@@ -224,7 +224,7 @@ fn streams(is_terminal: [bool; 3]) -> io::Result<Vec<OwnedFd>> {
 }
 
 /// Returns the signals that are not ignored. A signal that a parent such as `nohup` ignores stays ignored.
-fn not_ignored<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signal>> {
+fn unignored_signals<const N: usize>(signals: [Signal; N]) -> anyhow::Result<Vec<Signal>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = u64::from_str_radix(mask.context("`/proc/self/status` has no `SigIgn`")?.trim(), 16)?;
@@ -273,7 +273,7 @@ fn read_some(file: &OwnedFd) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Writes as many bytes as possible without blocking, and removes them from `text`.
+/// Writes as many bytes as possible without blocking and removes them from `text`.
 fn write_some(file: &OwnedFd, text: &mut Vec<u8>) -> io::Result<()> {
     while !text.is_empty() {
         match rustix::io::write(file, text) {

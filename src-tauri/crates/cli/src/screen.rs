@@ -1,10 +1,10 @@
-//! Prints the output of all commands, and asks the user questions.
+//! Prints the output of all commands and asks the user questions.
 //!
 //! - Prints text, or only JSON with `--json`. Misleading characters are escaped even in JSON, because a terminal may
 //!   show it.
 //! - If standard output is a closed pipe, the command exits without an error message ([`OutputClosed`]).
 
-use crate::lines::TextLines;
+use crate::text_lines::TextLines;
 use anyhow::bail;
 use ironcurtain_visible as visible;
 use rustix::termios::tcgetwinsize;
@@ -18,7 +18,7 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 const TERMINAL: &str = "/dev/tty";
 
 /// Number of columns assumed if a terminal does not report its size.
-const USUAL_COLUMNS: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
 /// Standard output is a pipe whose reader has closed it.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub struct OutputClosed;
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     json: bool,
-    /// `true` if standard input carries data, so that answers are read from [`TERMINAL`] instead.
+    /// `true` if standard input carries data so that answers are read from [`TERMINAL`] instead.
     has_data: bool,
 }
 
@@ -99,10 +99,10 @@ impl Screen {
 /// Returns the terminal's width in columns.
 fn columns() -> usize {
     let size = tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    size.filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS)
+    size.filter(|columns| *columns > 0).unwrap_or(DEFAULT_COLUMNS)
 }
 
-/// Wraps a line between words, so that the terminal does not break it within a word.
+/// Wraps a line between words so that the terminal does not break it within a word.
 fn wrapped(line: &str, columns: usize) -> String {
     let (mut text, mut used) = (String::new(), 0);
     for word in line.split(' ') {
@@ -143,8 +143,8 @@ impl Formatter for Visible<'_> {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
         for piece in text.split_inclusive(visible::is_deceptive) {
             let last = piece.chars().next_back().filter(|last| visible::is_deceptive(*last));
-            let kept = last.map_or(piece.len(), |last| piece.len() - last.len_utf8());
-            out.write_all(piece.get(..kept).unwrap_or_default().as_bytes())?;
+            let prefix = last.map_or(piece.len(), |last| piece.len() - last.len_utf8());
+            out.write_all(piece.get(..prefix).unwrap_or_default().as_bytes())?;
             for unit in last.iter().flat_map(|last| last.encode_utf16(&mut [0; 2]).to_vec()) {
                 write!(out, "\\u{unit:04x}")?;
             }

@@ -18,9 +18,9 @@ use crate::screen::Screen;
 use anyhow::Context;
 use clap::Subcommand;
 use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
-use ironcurtain_admin::inspect::{Inspection, Wants, inspect};
-use ironcurtain_admin::introduction::UnannotatedCalls;
+use ironcurtain_admin::inspect::{Inspection, RefusedAccess, inspect};
 use ironcurtain_admin::login::LoginStates;
+use ironcurtain_admin::server_summary::UnannotatedCalls;
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicyFiles, Sandbox, Servers};
@@ -109,13 +109,13 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),
         ServersAction::Annotate { name, yes, unknown_as_text, drop_unseen, timeout, allow_root } => {
-            let secrets = crate::secrets::opened_for(Servers::load(&home)?.find(Some(name)))?;
+            let secrets = crate::secrets::store_for(Servers::load(&home)?.find(Some(name)))?;
             let inspection = Inspection {
                 programs: programs()?,
                 secrets,
                 home,
                 allow_root: *allow_root,
-                patience: Duration::from_secs(*timeout),
+                timeout: Duration::from_secs(*timeout),
             };
             let unconfirmed = match (yes, unknown_as_text) {
                 (false, _) => Unconfirmed::Nothing,
@@ -147,26 +147,27 @@ fn annotate(
     let yes = unconfirmed != Unconfirmed::Nothing;
     let file = AnnotationsFile::open(&inspection.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let look = runtime.block_on(inspect(inspection, name))?;
-    print_wants(&look.wants, &inspection.home, screen)?;
-    let mut draft = Draft::new(name, look.listed?);
+    let result = runtime.block_on(inspect(inspection, name))?;
+    print_refused_access(&result.refused_access, &inspection.home, screen)?;
+    let mut draft = Draft::new(name, result.listed?);
     if !drop_unseen {
-        file.keep_unseen(&mut draft);
+        file.keep_unlisted(&mut draft);
     }
-    // Compares first, so that the user is not asked about a change that cannot be written.
+    // Compares first so that the user is not asked about a change that cannot be written.
     let mut changes = file.compare(&draft)?;
     if unconfirmed == Unconfirmed::Known {
-        draft.leave_out_unknown(&changes);
+        draft.omit_unclear_tools(&changes);
         changes = file.compare(&draft)?;
     }
-    let trial = PolicyTrial::open(inspection.home.clone(), &PolicyFiles::default(), &inspection.home.person)?;
-    let fate = |tool: &str| UnannotatedCalls::judged(&trial, name, tool);
-    screen.show(&show::text(&draft, &changes, &fate), &show::json(&file, &draft, &changes))?;
-    if !yes && !screen.is_json() && screen.has_terminal() && !changes.unseen.is_empty() {
-        let unlisted = changes.unseen.join("`, `");
-        let question = format!("Drop the annotations of `{unlisted}`, which the server no longer lists?");
+    let trial =
+        PolicyTrial::open(inspection.home.clone(), &PolicyFiles::default(), &inspection.home.user_home)?;
+    let describe_calls = |tool: &str| UnannotatedCalls::judge(&trial, name, tool);
+    screen.show(&show::text(&draft, &changes, &describe_calls), &show::json(&file, &draft, &changes))?;
+    if !yes && !screen.is_json() && screen.has_terminal() && !changes.unlisted_kept.is_empty() {
+        let listed_names = changes.unlisted_kept.join("`, `");
+        let question = format!("Drop the annotations of `{listed_names}`, which the server no longer lists?");
         if screen.confirmed(&question)? {
-            draft.drop_unseen();
+            draft.drop_unlisted();
             changes = file.compare(&draft)?;
         }
     }
@@ -184,9 +185,9 @@ fn annotate(
 }
 
 /// Prints the hosts and files to which the sandbox refused access.
-fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
+fn print_refused_access(wants: &RefusedAccess, home: &Home, screen: Screen) -> anyhow::Result<()> {
     wants
-        .in_words(&home.person)
+        .describe(&home.user_home)
         .iter()
         .try_for_each(|words| screen.note(&format!("During the trial, {words}.")))
 }
@@ -194,7 +195,7 @@ fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()>
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     let servers = Servers::load(home)?;
     let annotated = AnnotationsFile::open(home)?;
-    let (packages, logins) = (Packages::of(home), LoginStates::load(home));
+    let (packages, logins) = (Packages::in_home(home), LoginStates::load(home));
     let rows: Vec<Value> = servers
         .iter()
         .map(|server| {
@@ -206,7 +207,7 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
                 "sandboxed": server.sandbox != Sandbox::OptedOut,
                 "annotatedTools": annotated.tools(&server.name),
                 "package": install::state_json(&packages.state(server)),
-                "login": logins.of(server),
+                "login": logins.state_of(server),
             })
         })
         .collect();

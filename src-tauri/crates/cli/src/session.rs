@@ -2,11 +2,11 @@
 
 use crate::arguments::SessionArguments;
 use crate::connection::Connection;
-use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::{left_file, print};
+use crate::text_lines::TextLines;
+use crate::{autostart_file, reply_text};
 use anyhow::bail;
-use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordView};
+use ironcurtain_protocol::{AutostartFileChoice, AutostartFileState, Reply, Request, SessionRecordView};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -14,16 +14,16 @@ use std::process::ExitCode;
 pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let live = connection.ask(Request::Sessions)?;
-    let behind = connection.ask(Request::LeftBehind)?;
-    let mut out = print::text(&live);
-    if let Reply::LeftBehind(sessions) = &behind {
-        sessions.iter().for_each(|session| out.line(left_behind(session)));
+    let autostart_files = connection.ask(Request::AutostartFiles)?;
+    let mut out = reply_text::text(&live);
+    if let Reply::AutostartFiles(sessions) = &autostart_files {
+        sessions.iter().for_each(|session| out.line(summary_line(session)));
     }
     let mut json = serde_json::to_value(&live)?;
-    if let (Some(json), serde_json::Value::Object(more)) =
-        (json.as_object_mut(), serde_json::to_value(&behind)?)
+    if let (Some(json), serde_json::Value::Object(extra)) =
+        (json.as_object_mut(), serde_json::to_value(&autostart_files)?)
     {
-        json.extend(more);
+        json.extend(extra);
     }
     screen.show(&out, &json)?;
     Ok(ExitCode::SUCCESS)
@@ -33,9 +33,11 @@ pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
 pub fn one(options: SessionArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let SessionArguments { id: session, keep, quarantine } = options;
-    let kept = keep.into_iter().map(|path| (path, LeftChoice::Keep));
-    for (path, choice) in kept.chain(quarantine.into_iter().map(|path| (path, LeftChoice::Quarantine))) {
-        connection.ask(Request::DecideLeft { session: session.clone(), path, choice })?;
+    let keeps = keep.into_iter().map(|path| (path, AutostartFileChoice::Keep));
+    for (path, choice) in
+        keeps.chain(quarantine.into_iter().map(|path| (path, AutostartFileChoice::Quarantine)))
+    {
+        connection.ask(Request::DecideAutostartFile { session: session.clone(), path, choice })?;
     }
     let reply = connection.ask(Request::Session { session })?;
     let Reply::Session(found) = &reply else { bail!("unexpected reply from IronCurtain") };
@@ -53,35 +55,35 @@ pub fn print_remaining_scans(words: &[String]) {
     let _ = io::stderr().write_all(out.as_str().as_bytes());
 }
 
-fn left_behind(session: &SessionRecordView) -> String {
+fn summary_line(session: &SessionRecordView) -> String {
     format!(
         "{}  {} -> {}  ended; {}",
         session.id,
         session.client,
         session.server,
-        print::left(waiting(session))
+        reply_text::left_files(undecided_count(session))
     )
 }
 
-fn waiting(session: &SessionRecordView) -> usize {
-    session.files.iter().filter(|file| file.state == LeftState::Left).count()
+fn undecided_count(session: &SessionRecordView) -> usize {
+    session.files.iter().filter(|file| file.state == AutostartFileState::Undecided).count()
 }
 
 fn text(session: &SessionRecordView) -> TextLines {
     let mut out = TextLines::default();
-    let sandboxed = print::contained(session.sandboxed, session.remote);
+    let sandboxed = reply_text::sandbox_state(session.sandboxed, session.remote);
     out.line(format_args!("{}  {} -> {}  {sandboxed}", session.id, session.client, session.server));
     let state = if session.ended_ms.is_some() { "ended" } else { "not ended" };
-    let looking = if session.looking { "; still being scanned" } else { "" };
-    out.line(format_args!("  state      {state}{looking}"));
-    out.line(match waiting(session) {
+    let scan_state = if session.is_scanning { "; still being scanned" } else { "" };
+    out.line(format_args!("  state      {state}{scan_state}"));
+    out.line(match undecided_count(session) {
         0 if session.files.is_empty() => "This session left no files that can run code later.".to_owned(),
         0 => "You have decided about every file that this session left.".to_owned(),
-        count => format!("This session {}.", print::left(count)),
+        count => format!("This session {}.", reply_text::left_files(count)),
     });
-    session.files.iter().for_each(|one| left_file::lines(&mut out, one));
+    session.files.iter().for_each(|one| autostart_file::append_lines(&mut out, one));
     session.unfinished.iter().for_each(|why| out.line(format_args!("  ! NOT FULLY SCANNED: {why}")));
-    if waiting(session) > 0 {
+    if undecided_count(session) > 0 {
         let id = &session.id;
         out.line(format_args!("To keep a file: ironcurtain session {id} --keep PATH"));
         out.line(format_args!("To quarantine a file: ironcurtain session {id} --quarantine PATH"));
@@ -92,18 +94,18 @@ fn text(session: &SessionRecordView) -> TextLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_protocol::LeftFileView;
+    use ironcurtain_protocol::AutostartFileView;
 
     #[test]
     fn listed_files_cannot_add_lines() {
-        let file = |path: &str, state: LeftState| LeftFileView {
+        let file = |path: &str, state: AutostartFileState| AutostartFileView {
             path: path.into(),
             shown: path.into(),
             when: "when you commit in this repository".into(),
             is_new: true,
             diff: Some("+evil\u{1b}[2J\n+more".into()),
             state,
-            moved_to: (state == LeftState::Quarantined).then(|| "/q/1/x".into()),
+            moved_to: (state == AutostartFileState::Quarantined).then(|| "/q/1/x".into()),
             occupied: false,
             keys: vec![],
             time_ms: 0,
@@ -116,10 +118,10 @@ mod tests {
             remote: false,
             started_ms: 0,
             ended_ms: Some(1),
-            looking: false,
+            is_scanning: false,
             files: vec![
-                file("/p/.husky/pre-commit", LeftState::Left),
-                file("/p/.envrc", LeftState::Quarantined),
+                file("/p/.husky/pre-commit", AutostartFileState::Undecided),
+                file("/p/.envrc", AutostartFileState::Quarantined),
             ],
             unfinished: vec!["`/p/deep` is too deep".into()],
         };

@@ -9,13 +9,13 @@ mod desktop;
 
 use desktop::Desktop;
 use ironcurtain_config::home::Account;
-use ironcurtain_protocol::{HOME_VARIABLE, usual_runtime_directory};
+use ironcurtain_protocol::{HOME_VARIABLE, default_runtime_directory};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Variables that select the home directory. The shim's values are kept, so that the shim and the trusted process use
-/// the same files. An unusual home directory causes a warning ([`ironcurtain_config::home::OtherHome`]).
+/// Variables that select the home directory. The shim's values are kept so that the shim and the trusted process use
+/// the same files. An unusual home directory causes a warning ([`ironcurtain_config::home::HomeOverride`]).
 const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
 
 /// Variables for which the shim's values take precedence.
@@ -54,7 +54,7 @@ struct Sources {
 impl SessionEnvironment {
     /// Determines the environment of the user's session.
     pub async fn find() -> Self {
-        let runtime = usual_runtime_directory();
+        let runtime = default_runtime_directory();
         let bus = runtime.as_deref().and_then(own_bus);
         let manager = match &bus {
             Some(bus) => desktop::user_manager(bus).await.unwrap_or_default(),
@@ -62,7 +62,7 @@ impl SessionEnvironment {
         };
         let desktop = if names_display(&manager) { None } else { Desktop::find(runtime.as_deref()).await };
         let caller = std::env::vars_os().collect();
-        Self::from(Sources { account: Account::of_process(), runtime, manager, desktop, caller })
+        Self::from(Sources { account: Account::current(), runtime, manager, desktop, caller })
     }
 
     fn from(sources: Sources) -> Self {

@@ -2,8 +2,8 @@
 
 use crate::arguments::UndoArguments;
 use crate::connection::Connection;
-use crate::lines::{TextLines, counted};
 use crate::screen::Screen;
+use crate::text_lines::{TextLines, counted};
 use anyhow::{Context, bail, ensure};
 use ironcurtain_checkpoint::{Change, Changes, Checkpoint, Checkpoints, DifferenceKind};
 use ironcurtain_config::home::Home;
@@ -15,16 +15,16 @@ use std::process::ExitCode;
 /// Maximum number of paths listed per group.
 const MAX_LISTED: usize = 200;
 
-/// Lists checkpoints or changes, and restores what the user confirms.
+/// Lists checkpoints or changes and restores what the user confirms.
 pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCode> {
-    let checkpoints = Checkpoints::of(Home::from_env()?.checkpoints());
+    let checkpoints = Checkpoints::new(Home::from_env()?.checkpoints());
     let Some(id) = &options.id else { return list(&checkpoints, screen) };
     if is_active(id)? {
         bail!("the run `{id}` is still active; end it first");
     }
     let checkpoint = checkpoints.open(id)?;
     if options.forget {
-        checkpoint.forget()?;
+        checkpoint.remove()?;
         screen.show(&["The checkpoint is removed."].into_iter().collect(), &json!({ "forgotten": id }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -39,7 +39,7 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
         "folder": checkpoint.info().folder,
         "complete": changes.is_finished,
         "changes": changes.all.iter().map(|change| value(change, &selected)).collect::<Value>(),
-        "notCovered": changes.not_copied.iter().map(|one| json!({ "path": one.path, "why": one.why })).collect::<Value>(),
+        "notCovered": changes.not_copied.iter().map(|item| json!({ "path": item.path, "why": item.why })).collect::<Value>(),
     });
     if selected.is_empty() || screen.is_json() && !options.yes {
         screen.show(&out, &listed)?;
@@ -62,8 +62,7 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     for failed in &restored.failed {
         out.line(format_args!("  ! not restored: {}: {}", failed.path, failed.why));
     }
-    let failed =
-        |one: &ironcurtain_checkpoint::NotRestored| json!({ "path": one.path, "why": one.why.to_string() });
+    let failed = |item: &ironcurtain_checkpoint::NotRestored| json!({ "path": item.path, "why": item.why.to_string() });
     let value = json!({
         "restored": restored.count,
         "failed": restored.failed.iter().map(failed).collect::<Value>(),
@@ -119,7 +118,7 @@ fn text(
 ) -> TextLines {
     let mut out = TextLines::default();
     out.line(format_args!("{}", checkpoint.info().folder));
-    let line = |change: &Change| format!("  {}  {}", word(change.kind), change.path);
+    let line = |change: &Change| format!("  {}  {}", kind_name(change.kind), change.path);
     list_most(&mut out, selected.iter().map(line));
     if selected.is_empty() {
         out.line("  nothing to restore");
@@ -141,9 +140,9 @@ fn text(
             "The repository's own state (.git) differs in {paths}, and stays. To restore it too, add --git."
         ));
     }
-    let uncovered = changes.not_copied.iter().map(|one| {
-        let path = if one.path.is_empty() { "the folder itself" } else { &one.path };
-        format!("  ! not covered: {path}: {}", one.why)
+    let uncovered = changes.not_copied.iter().map(|item| {
+        let path = if item.path.is_empty() { "the folder itself" } else { &item.path };
+        format!("  ! not covered: {path}: {}", item.why)
     });
     list_most(&mut out, uncovered);
     out
@@ -164,7 +163,7 @@ fn diff(out: &mut TextLines, checkpoint: &Checkpoint, change: &Change) {
     }
 }
 
-fn word(kind: DifferenceKind) -> &'static str {
+fn kind_name(kind: DifferenceKind) -> &'static str {
     match kind {
         DifferenceKind::Created => "created",
         DifferenceKind::Changed => "changed",
@@ -175,7 +174,7 @@ fn word(kind: DifferenceKind) -> &'static str {
 fn value(change: &Change, selected: &[Change]) -> Value {
     json!({
         "path": change.path,
-        "kind": word(change.kind),
+        "kind": kind_name(change.kind),
         "later": change.is_later,
         "git": change.is_in_git,
         "selected": selected.contains(change),

@@ -25,15 +25,18 @@ fn verify_detects_changes_without_a_trusted_process() {
             .unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
-    let (code, told) = verify(&written, &head);
-    assert!(code == Some(0) && told.starts_with("The audit log is intact: 20 entries; "), "{told}");
+    let (code, report) = verify(&written, &head);
+    assert!(code == Some(0) && report.starts_with("The audit log is intact: 20 entries; "), "{report}");
     let changed = written.replacen("approved: by the team", "approved: by nobody", 1);
-    let told = "THE AUDIT LOG WAS CHANGED after 3 entries: line 4: its content does not match its hash\n";
-    assert_eq!(verify(&changed, &head), (Some(1), told.to_owned()));
-    let (code, told) = verify(&written, &head.repeat(2));
+    let report = "THE AUDIT LOG WAS CHANGED after 3 entries: line 4: its content does not match its hash\n";
+    assert_eq!(verify(&changed, &head), (Some(1), report.to_owned()));
+    let (code, report) = verify(&written, &head.repeat(2));
     let wanted = "THE END OF THE AUDIT LOG IS UNKNOWN: the head file `";
-    assert!(code == Some(1) && told.starts_with(wanted), "{told}");
-    assert!(told.contains("/audit-head.json` is damaged: ") && told.contains("Its 20 entries"), "{told}");
+    assert!(code == Some(1) && report.starts_with(wanted), "{report}");
+    assert!(
+        report.contains("/audit-head.json` is damaged: ") && report.contains("Its 20 entries"),
+        "{report}"
+    );
 }
 
 /// Creates a home with a log in an earlier format, and a function that runs the command there.
@@ -58,24 +61,24 @@ fn home_with_log() -> (tempfile::TempDir, impl Fn(&[&str]) -> Output) {
 #[test]
 fn entries_are_searched_and_exported_without_a_trusted_process() {
     let (home, run) = home_with_log();
-    let said = |arguments: &[&str]| {
+    let output_text = |arguments: &[&str]| {
         let output = run(arguments);
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let json = said(&["audit", "search", "--decision", "deny", "--json"]);
+    let json = output_text(&["audit", "search", "--decision", "deny", "--json"]);
     let found: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((found.as_array().unwrap().len(), &found[0]["seq"]), (1, &serde_json::json!(12)));
-    let told = said(&["audit", "search", "approved", "team", "--limit", "1"]);
-    assert!(told.contains("Allowed: approved: by the team") && told.contains("--limit"), "{told}");
-    assert_eq!(said(&["audit", "search", "--server", "nobody"]), "No matching entries.\n");
-    assert_eq!(said(&["audit", "search", "--since", "1m"]), "No matching entries.\n");
-    let all = said(&["audit", "export"]);
+    let report = output_text(&["audit", "search", "approved", "team", "--limit", "1"]);
+    assert!(report.contains("Allowed: approved: by the team") && report.contains("--limit"), "{report}");
+    assert_eq!(output_text(&["audit", "search", "--server", "nobody"]), "No matching entries.\n");
+    assert_eq!(output_text(&["audit", "search", "--since", "1m"]), "No matching entries.\n");
+    let all = output_text(&["audit", "export"]);
     assert_eq!(all.lines().count(), 20);
     let table = home.path().join("table.csv");
     let export =
         ["audit", "export", "--format", "csv", "--decision", "allow", "--output", table.to_str().unwrap()];
-    said(&export);
+    output_text(&export);
     let written = std::fs::read_to_string(&table).unwrap();
     assert!(
         written.starts_with("seq,timestamp,event,session,client,requestId,serverName,toolName,"),
@@ -99,9 +102,9 @@ fn verify_detects_a_truncated_log() {
         let output = run(&["audit", "verify"]);
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
-    let (code, told) = verify(20);
+    let (code, report) = verify(20);
     let wanted = "The audit log is intact: 20 entries; the newest is confirmed by `audit-head.json`";
-    assert!(code == Some(0) && told.starts_with(wanted), "{told}");
-    let told = "THE AUDIT LOG WAS CHANGED after 20 entries: it ends after 20 of 21 entries\n";
-    assert_eq!(verify(21), (Some(1), told.to_owned()));
+    assert!(code == Some(0) && report.starts_with(wanted), "{report}");
+    let report = "THE AUDIT LOG WAS CHANGED after 20 entries: it ends after 20 of 21 entries\n";
+    assert_eq!(verify(21), (Some(1), report.to_owned()));
 }

@@ -39,15 +39,15 @@ fn known_server_is_added_and_not_replaced_unless_requested() {
     assert_eq!(known["source"]["registry"], json!("npm"));
     assert!(home.text(&["catalog"]).1.contains("memory (Memory)\n  Remembers facts"));
 
-    let (done, said) = home.text(&["add", "memory", "--later", "--name", "notes"]);
-    assert!(done && said.contains("ironcurtain servers install notes"), "{said}");
+    let (done, output_text) = home.text(&["add", "memory", "--later", "--name", "notes"]);
+    assert!(done && output_text.contains("ironcurtain servers install notes"), "{output_text}");
     let listed = home.json(&["list"]);
     let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
     assert_eq!(names, ["filesystem", "notes"]);
     assert_eq!(listed["servers"][1]["annotatedTools"], json!(9));
 
-    let (done, said) = home.text(&["add", "memory", "--later", "--name", "notes"]);
-    assert!(!done && said.contains("`notes` already exists in"), "{said}");
+    let (done, output_text) = home.text(&["add", "memory", "--later", "--name", "notes"]);
+    assert!(!done && output_text.contains("`notes` already exists in"), "{output_text}");
     assert!(home.text(&["add", "memory", "--later", "--name", "notes", "--replace"]).0);
 }
 
@@ -57,19 +57,25 @@ fn servers_are_removed_restored_opened_and_closed() {
     let folder = home.dir.path().canonicalize().unwrap().join("cache");
     std::fs::create_dir(&folder).unwrap();
     assert!(home.text(&["add", "memory", "--later", "--name", "notes"]).0);
-    let (done, said) = home.text(&["open", "notes", "--host", "a.example", "--yes"]);
-    assert!(done && said.contains("notes may send anything it knows to `a.example`, at any time"), "{said}");
-    let (done, said) = home.text(&["open", "notes", "--read", folder.to_str().unwrap()]);
-    assert!(!done && said.contains("no terminal to confirm on"), "{said}");
-    let (done, said) = home.text(&["open", "notes", "--host", "https://a.example", "--yes"]);
-    assert!(!done && said.contains("`https://a.example` is not a host"), "{said}");
-    let (done, said) = home.text(&["close", "notes", "--host", "a.example", "--yes"]);
-    assert!(done && said.contains("No longer allowed: notes may send"), "{said}");
-    let (done, said) = home.text(&["remove", "notes", "--yes"]);
-    assert!(done && said.contains("ironcurtain servers restore notes"), "{said}");
+    let (done, output_text) = home.text(&["open", "notes", "--host", "a.example", "--yes"]);
+    assert!(
+        done && output_text.contains("notes may send anything it knows to `a.example`, at any time"),
+        "{output_text}"
+    );
+    let (done, output_text) = home.text(&["open", "notes", "--read", folder.to_str().unwrap()]);
+    assert!(!done && output_text.contains("no terminal to confirm on"), "{output_text}");
+    let (done, output_text) = home.text(&["open", "notes", "--host", "https://a.example", "--yes"]);
+    assert!(!done && output_text.contains("`https://a.example` is not a host"), "{output_text}");
+    let (done, output_text) = home.text(&["close", "notes", "--host", "a.example", "--yes"]);
+    assert!(done && output_text.contains("No longer allowed: notes may send"), "{output_text}");
+    let (done, output_text) = home.text(&["remove", "notes", "--yes"]);
+    assert!(done && output_text.contains("ironcurtain servers restore notes"), "{output_text}");
     assert_eq!(home.json(&["list"])["servers"].as_array().unwrap().len(), 1);
-    let (done, said) = home.text(&["remove", "notes", "--yes"]);
-    assert!(!done && said.contains("no server is named `notes`; existing servers: `filesystem`"), "{said}");
+    let (done, output_text) = home.text(&["remove", "notes", "--yes"]);
+    assert!(
+        !done && output_text.contains("no server is named `notes`; existing servers: `filesystem`"),
+        "{output_text}"
+    );
     assert!(home.text(&["restore", "notes"]).0);
     assert_eq!(home.json(&["list"])["servers"][1]["annotatedTools"], json!(9));
 }
@@ -77,25 +83,31 @@ fn servers_are_removed_restored_opened_and_closed() {
 #[test]
 fn limits_are_shown_and_changed() {
     let home = Home::new();
-    let (done, said) = home.text(&["limits", "filesystem"]);
-    assert!(done && said.starts_with("Memory: 4096 MiB (the default)\nCPU time: no limit"), "{said}");
-    let (done, said) = home.text(&["limits", "filesystem", "memory=512", "processes=2000", "--yes"]);
-    assert!(done && said.starts_with("Processes and threads: 2000 instead of 1024. Looser:"), "{said}");
-    assert!(said.contains("Memory: 512 MiB instead of 4096 MiB. Tighter:"), "{said}");
-    assert!(said.contains("+      \"memoryMib\": 512"), "{said}");
-    assert!(done, "{said}");
+    let (done, output_text) = home.text(&["limits", "filesystem"]);
+    assert!(
+        done && output_text.starts_with("Memory: 4096 MiB (the default)\nCPU time: no limit"),
+        "{output_text}"
+    );
+    let (done, output_text) = home.text(&["limits", "filesystem", "memory=512", "processes=2000", "--yes"]);
+    assert!(
+        done && output_text.starts_with("Processes and threads: 2000 instead of 1024. Looser:"),
+        "{output_text}"
+    );
+    assert!(output_text.contains("Memory: 512 MiB instead of 4096 MiB. Tighter:"), "{output_text}");
+    assert!(output_text.contains("+      \"memoryMib\": 512"), "{output_text}");
+    assert!(done, "{output_text}");
     assert!(home.text(&["limits", "filesystem"]).1.starts_with("Memory: 512 MiB\n"));
-    for (wish, told) in [
+    for (wish, report) in [
         ("memory=1", "memory must be 32 to 1048576 MiB, found 1"),
         ("memory=512", "`filesystem` already has these limits"),
         ("memory=much", "expected a whole number or `default`, found `much`"),
         ("rooms=2", "unknown limit `rooms`"),
     ] {
-        let (done, said) = home.text(&["limits", "filesystem", wish, "--yes"]);
-        assert!(!done && said.contains(told), "{said}");
+        let (done, output_text) = home.text(&["limits", "filesystem", wish, "--yes"]);
+        assert!(!done && output_text.contains(report), "{output_text}");
     }
-    let (done, said) = home.text(&["limits", "filesystem", "memory=default"]);
-    assert!(!done && said.contains("no terminal to confirm on"), "{said}");
+    let (done, output_text) = home.text(&["limits", "filesystem", "memory=default"]);
+    assert!(!done && output_text.contains("no terminal to confirm on"), "{output_text}");
     assert!(home.text(&["limits", "filesystem", "memory=default", "processes=default", "--yes"]).0);
     assert_eq!(home.json(&["limits", "filesystem"])["limits"][0]["own"], json!(null));
 }
@@ -103,34 +115,43 @@ fn limits_are_shown_and_changed() {
 #[test]
 fn unknown_names_are_reported() {
     let home = Home::new();
-    let (done, said) = home.text(&["add", "no-such"]);
+    let (done, output_text) = home.text(&["add", "no-such"]);
     assert!(
-        !done && said.contains("`no-such` is not in the catalog; for a package, write `npm:no-such`"),
-        "{said}"
+        !done && output_text.contains("`no-such` is not in the catalog; for a package, write `npm:no-such`"),
+        "{output_text}"
     );
-    let (done, said) = home.text(&["add", "no such"]);
-    assert!(!done && said.contains("unexpected argument `such`"), "{said}");
-    let (done, said) = home.text(&["add", "docker", "run", "-i", "--rm", "mcp/time"]);
-    assert!(!done && said.contains("`docker` starts a container outside the sandbox"), "{said}");
-    let (done, said) = home.text(&["add", "sqlite"]);
-    assert!(!done && said.contains("`sqlite` requires `--set folder=...`"), "{said}");
-    let (done, said) = home.text(&["add", "sqlite", "--later", "--set", "folder=/no/such/folder"]);
-    assert!(!done && said.contains("invalid `--set folder=...`: `/no/such/folder`: No such file"), "{said}");
+    let (done, output_text) = home.text(&["add", "no such"]);
+    assert!(!done && output_text.contains("unexpected argument `such`"), "{output_text}");
+    let (done, output_text) = home.text(&["add", "docker", "run", "-i", "--rm", "mcp/time"]);
+    assert!(
+        !done && output_text.contains("`docker` starts a container outside the sandbox"),
+        "{output_text}"
+    );
+    let (done, output_text) = home.text(&["add", "sqlite"]);
+    assert!(!done && output_text.contains("`sqlite` requires `--set folder=...`"), "{output_text}");
+    let (done, output_text) = home.text(&["add", "sqlite", "--later", "--set", "folder=/no/such/folder"]);
+    assert!(
+        !done && output_text.contains("invalid `--set folder=...`: `/no/such/folder`: No such file"),
+        "{output_text}"
+    );
     let set = format!("folder={}", home.dir.path().display());
-    let (done, said) = home.text(&["add", "sqlite", "--later", "--set", &set]);
-    assert!(done && said.contains("ironcurtain servers install sqlite"), "{said}");
-    let (done, said) = home.text(&["add", "npm:some-mcp", "--later"]);
+    let (done, output_text) = home.text(&["add", "sqlite", "--later", "--set", &set]);
+    assert!(done && output_text.contains("ironcurtain servers install sqlite"), "{output_text}");
+    let (done, output_text) = home.text(&["add", "npm:some-mcp", "--later"]);
     let fate = "Its tools are not annotated yet: you will be asked at every call. To annotate them, run: ironcurtain servers annotate some-mcp";
     let network = "You are asked about each host that it connects to";
-    assert!(done && said.contains(fate) && said.contains(network), "{said}");
-    let (done, said) = home.text(&["add", "--later", "--name", "quoted", "npx -y some-mcp --flag"]);
-    assert!(done && said.contains("npx -y some-mcp --flag"), "{said}");
-    let (done, said) = home.text(&["add", "https://mcp.example.com/mcp", "--later"]);
+    assert!(done && output_text.contains(fate) && output_text.contains(network), "{output_text}");
+    let (done, output_text) = home.text(&["add", "--later", "--name", "quoted", "npx -y some-mcp --flag"]);
+    assert!(done && output_text.contains("npx -y some-mcp --flag"), "{output_text}");
+    let (done, output_text) = home.text(&["add", "https://mcp.example.com/mcp", "--later"]);
     let place = "It runs on mcp.example.com, outside this computer's sandbox. IronCurtain checks each call, but cannot limit what it does.";
     let fate = "Its tools are not annotated yet: you will be asked at every call.";
-    assert!(done && said.contains(place) && said.contains(fate) && !said.contains("network"), "{said}");
-    let (done, said) = home.text(&["add", "time"]);
-    assert!(!done && said.contains("nothing was added: no terminal to confirm on"), "{said}");
-    let (done, said) = home.text(&["add", "time", "--from", "/no/such/folder"]);
-    assert!(!done && said.contains("failed to open the folder `/no/such/folder`"), "{said}");
+    assert!(
+        done && output_text.contains(place) && output_text.contains(fate) && !output_text.contains("network"),
+        "{output_text}"
+    );
+    let (done, output_text) = home.text(&["add", "time"]);
+    assert!(!done && output_text.contains("nothing was added: no terminal to confirm on"), "{output_text}");
+    let (done, output_text) = home.text(&["add", "time", "--from", "/no/such/folder"]);
+    assert!(!done && output_text.contains("failed to open the folder `/no/such/folder`"), "{output_text}");
 }

@@ -23,7 +23,7 @@ pub(crate) enum Format {
 
 /// Location of the server entries in a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EntriesPath {
     /// Keys that lead from the root to the entries.
     pub keys: &'static [&'static str],
     /// `true` if the entries are a list of objects with a `name` field, `false` if they are an object with the names
@@ -47,10 +47,10 @@ pub enum DocumentError {
     NoEntries(String),
     /// A key on the path to the entries occurs twice.
     #[error("duplicate key `{0}`; remove one of them")]
-    Twice(String),
+    Duplicate(String),
     /// An entry has a form that cannot be edited automatically.
     #[error("unsupported format of the entry `{0}`; edit the file by hand")]
-    Unusual(String),
+    UnsupportedLayout(String),
 }
 
 /// Parsed settings file, in one of the supported syntaxes.
@@ -70,32 +70,32 @@ impl Document {
     }
 
     /// Returns the text of the file with the given entries set. A value of `None` removes the entry.
-    pub(crate) fn changed(
+    pub(crate) fn set_entries(
         mut self,
-        place: Place,
+        entries_path: EntriesPath,
         changes: &[(&str, Option<Value>)],
     ) -> Result<String, DocumentError> {
-        let mut expected: BTreeMap<String, Value> = self.entries(place)?.into_iter().collect();
+        let mut expected: BTreeMap<String, Value> = self.entries(entries_path)?.into_iter().collect();
         for (name, value) in changes {
             match value {
                 Some(value) => {
-                    self.set(place, name, value)?;
+                    self.set(entries_path, name, value)?;
                     expected.insert((*name).to_owned(), value.clone());
                 }
                 None => {
-                    self.remove(place, name)?;
+                    self.remove(entries_path, name)?;
                     expected.remove(*name);
                 }
             }
         }
         let text = self.text();
         let found: BTreeMap<String, Value> =
-            Self::parse(self.format(), &text)?.entries(place)?.into_iter().collect();
-        let lost = || expected.iter().find(|(name, value)| found.get(*name) != Some(value));
-        match lost() {
+            Self::parse(self.format(), &text)?.entries(entries_path)?.into_iter().collect();
+        let mismatch = || expected.iter().find(|(name, value)| found.get(*name) != Some(value));
+        match mismatch() {
             None if found.len() == expected.len() => Ok(text),
-            None => Err(DocumentError::NoEntries(place.keys.join("."))),
-            Some((name, _)) => Err(DocumentError::Unusual(name.clone())),
+            None => Err(DocumentError::NoEntries(entries_path.keys.join("."))),
+            Some((name, _)) => Err(DocumentError::UnsupportedLayout(name.clone())),
         }
     }
 
@@ -108,29 +108,29 @@ impl Document {
     }
 
     /// Returns the names and values of the entries, in file order.
-    pub(crate) fn entries(&self, place: Place) -> Result<Vec<(String, Value)>, DocumentError> {
+    pub(crate) fn entries(&self, entries_path: EntriesPath) -> Result<Vec<(String, Value)>, DocumentError> {
         match self {
-            Self::Json(document) => document.entries(place.keys),
-            Self::Toml(document) => document.entries(place.keys),
-            Self::Yaml(document) => document.entries(place),
+            Self::Json(document) => document.entries(entries_path.keys),
+            Self::Toml(document) => document.entries(entries_path.keys),
+            Self::Yaml(document) => document.entries(entries_path),
         }
     }
 
     /// Sets an entry, creating the objects on the path to it if necessary.
-    fn set(&mut self, place: Place, name: &str, value: &Value) -> Result<(), DocumentError> {
+    fn set(&mut self, entries_path: EntriesPath, name: &str, value: &Value) -> Result<(), DocumentError> {
         match self {
-            Self::Json(document) => document.set(place.keys, name, value),
-            Self::Toml(document) => document.set(place.keys, name, value),
-            Self::Yaml(document) => document.set(place, name, value),
+            Self::Json(document) => document.set(entries_path.keys, name, value),
+            Self::Toml(document) => document.set(entries_path.keys, name, value),
+            Self::Yaml(document) => document.set(entries_path, name, value),
         }
     }
 
     /// Removes an entry, if it exists.
-    fn remove(&mut self, place: Place, name: &str) -> Result<(), DocumentError> {
+    fn remove(&mut self, entries_path: EntriesPath, name: &str) -> Result<(), DocumentError> {
         match self {
-            Self::Json(document) => document.remove(place.keys, name),
-            Self::Toml(document) => document.remove(place.keys, name),
-            Self::Yaml(document) => document.remove(place, name),
+            Self::Json(document) => document.remove(entries_path.keys, name),
+            Self::Toml(document) => document.remove(entries_path.keys, name),
+            Self::Yaml(document) => document.remove(entries_path, name),
         }
     }
 

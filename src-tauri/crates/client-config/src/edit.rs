@@ -3,7 +3,7 @@
 use similar::TextDiff;
 
 /// Number of unchanged lines shown before and after each change.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 
 /// Planned change to a file. It has not been written yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Edit {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         TextDiff::from_lines(text(&self.before), text(&self.after))
             .unified_diff()
-            .context_radius(AROUND)
+            .context_radius(CONTEXT_LINES)
             .to_string()
     }
 }

@@ -86,22 +86,22 @@ impl StartCommand {
     /// Returns the servers that the shim's arguments select.
     #[must_use]
     pub fn shim_selection(&self) -> ShimSelection<'_> {
-        let after = |option: &str| {
-            let at = self.args.iter().position(|arg| arg == option)?;
-            self.args.get(at + 1).map(String::as_str)
+        let value_of_option = |option: &str| {
+            let index = self.args.iter().position(|arg| arg == option)?;
+            self.args.get(index + 1).map(String::as_str)
         };
-        let profile = || after("--profile").map(ShimSelection::Profile);
-        after("--server").map(ShimSelection::Server).or_else(profile).unwrap_or(ShimSelection::All)
+        let profile = || value_of_option("--profile").map(ShimSelection::Profile);
+        value_of_option("--server").map(ShimSelection::Server).or_else(profile).unwrap_or(ShimSelection::All)
     }
 }
 
 impl SettingsEntry {
     /// Parses an entry in any client's format, because users copy entries between clients.
-    pub(crate) fn of(name: String, value: Value) -> Self {
+    pub(crate) fn new(name: String, value: Value) -> Self {
         let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
         let url = text(&["url", "serverUrl", "httpUrl", "uri"]).map(ToOwned::to_owned);
-        let is = |key: &str, state: bool| value.get(key).and_then(Value::as_bool) == Some(state);
-        let is_disabled = is("disabled", true) || is("enabled", false);
+        let is_set_to = |key: &str, state: bool| value.get(key).and_then(Value::as_bool) == Some(state);
+        let is_disabled = is_set_to("disabled", true) || is_set_to("enabled", false);
         let launch = launch(&value);
         Self { name, launch, url, is_disabled, value }
     }
@@ -122,8 +122,8 @@ fn launch(value: &Value) -> Option<StartCommand> {
     .into_iter();
     let command = words.next()?;
     let mut args: Vec<String> = words.collect();
-    if let Some(more) = value.get("args").and_then(Value::as_array) {
-        args.extend(more.iter().map(as_text).collect::<Option<Vec<_>>>()?);
+    if let Some(extra_args) = value.get("args").and_then(Value::as_array) {
+        args.extend(extra_args.iter().map(as_text).collect::<Option<Vec<_>>>()?);
     }
     let env = ["env", "envs", "environment"].iter().find_map(|key| value.get(key)?.as_object());
     let env = env.into_iter().flatten().map(|(key, value)| Some((key.clone(), as_text(value)?)));

@@ -16,5 +16,5 @@ pub use client::{FoundClient, KnownClient};
 pub use document::DocumentError;
 pub use edit::Edit;
 pub use entry::{SettingsEntry, Shape, ShimSelection, StartCommand};
-pub use locations::Places;
+pub use locations::ClientDirs;
 pub use table::CLIENTS;

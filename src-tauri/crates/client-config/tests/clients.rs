@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 use ironcurtain_client_config::{
-    CLIENTS, Edit, FoundClient, KnownClient, Places, ShimSelection, StartCommand,
+    CLIENTS, ClientDirs, Edit, FoundClient, KnownClient, ShimSelection, StartCommand,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn existing_settings(client: &KnownClient) -> String {
 #[test]
 fn missing_settings_are_created() {
     for client in CLIENTS {
-        let edit = client.with(None, &[("files", &launch())]).unwrap();
+        let edit = client.add_entries(None, &[("files", &launch())]).unwrap();
         golden(client, "created", after(&edit));
         let entries = client.entries(Some(after(&edit))).unwrap();
         let [entry] = entries.as_slice() else { panic!("{}: {entries:?}", client.id) };
@@ -49,7 +49,7 @@ fn missing_settings_are_created() {
         assert!(entry.launch.as_ref().unwrap().is_shim());
         assert_eq!(entry.launch.as_ref().unwrap().shim_selection(), ShimSelection::Server("files"));
         assert!(
-            client.with(Some(after(&edit)), &[("files", &launch())]).unwrap().is_empty(),
+            client.add_entries(Some(after(&edit)), &[("files", &launch())]).unwrap().is_empty(),
             "{}",
             client.id
         );
@@ -67,13 +67,13 @@ fn shim_selection_round_trips() {
 fn adding_and_removing_an_entry_restores_the_file() {
     for client in CLIENTS {
         let before = existing_settings(client);
-        let edit = client.with(Some(&before), &[("files", &launch())]).unwrap();
+        let edit = client.add_entries(Some(&before), &[("files", &launch())]).unwrap();
         golden(client, "added", after(&edit));
         for line in before.lines() {
             let line = line.trim_end_matches(',');
             assert!(after(&edit).contains(line), "{}: {line}", client.id);
         }
-        let back = client.changed(Some(after(&edit)), &[("files", None)]).unwrap();
+        let back = client.set_entries(Some(after(&edit)), &[("files", None)]).unwrap();
         assert_eq!(after(&back), before, "{}", client.id);
     }
 }
@@ -91,9 +91,9 @@ fn replaced_entry_can_be_restored() {
         );
         assert_eq!(started.env.get("NOTES_TOKEN").map(String::as_str), Some("t0ken"), "{}", client.id);
         let shim = StartCommand::of_shim(Path::new(SHIM), ShimSelection::Server("notes"));
-        let edit = client.with(Some(&before), &[("notes", &shim)]).unwrap();
+        let edit = client.add_entries(Some(&before), &[("notes", &shim)]).unwrap();
         golden(client, "moved", after(&edit));
-        let back = client.changed(Some(after(&edit)), &[("notes", Some(old.value.clone()))]).unwrap();
+        let back = client.set_entries(Some(after(&edit)), &[("notes", Some(old.value.clone()))]).unwrap();
         let again = client.entries(Some(after(&back))).unwrap();
         assert_eq!(again, entries, "{}", client.id);
     }
@@ -116,7 +116,7 @@ fn invalid_settings_are_rejected() {
         ("goose", "a: 1\n---\nb: 2\n", "expected one YAML document"),
         ("continue", "mcpServers:\n  a: 1\n", "`mcpServers` does not contain server entries"),
     ] {
-        let error = named(id).with(Some(text), &[("files", &launch())]).unwrap_err().to_string();
+        let error = named(id).add_entries(Some(text), &[("files", &launch())]).unwrap_err().to_string();
         assert!(error.contains(problem), "{id}: {text}: {error}");
     }
 }
@@ -124,7 +124,7 @@ fn invalid_settings_are_rejected() {
 #[test]
 fn a_client_is_found_by_its_file_its_folder_or_its_program() {
     let home = tempfile::tempdir().unwrap();
-    let places = Places::of(home.path(), |_| None);
+    let places = ClientDirs::from_environment(home.path(), |_| None);
     let cursor = KnownClient::named("cursor").unwrap();
     let file = home.path().join(".cursor/mcp.json");
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Missing(file.clone())));
@@ -136,7 +136,9 @@ fn a_client_is_found_by_its_file_its_folder_or_its_program() {
     // An existing home directory does not mean that Claude Code is installed.
     let code = KnownClient::named("claude-code").unwrap();
     assert_eq!(code.find(&places, |_| false), Some(FoundClient::Missing(home.path().join(".claude.json"))));
-    let moved = Places::of(home.path(), |name| (name == "CODEX_HOME").then(|| home.path().join("cx")));
+    let moved = ClientDirs::from_environment(home.path(), |name| {
+        (name == "CODEX_HOME").then(|| home.path().join("cx"))
+    });
     let codex = KnownClient::named("codex").unwrap();
     assert_eq!(codex.find(&moved, |_| false), Some(FoundClient::Missing(home.path().join("cx/config.toml"))));
 }
@@ -189,15 +191,15 @@ proptest! {
     fn connecting_and_disconnecting_restores_the_text(text in layout()) {
         let cursor = KnownClient::named("cursor").unwrap();
         let name = "Files of mine";
-        let edit = cursor.with(Some(&text), &[(name, &launch())]).unwrap();
-        let back = cursor.changed(Some(after(&edit)), &[(name, None)]).unwrap();
+        let edit = cursor.add_entries(Some(&text), &[(name, &launch())]).unwrap();
+        let back = cursor.set_entries(Some(after(&edit)), &[(name, None)]).unwrap();
         prop_assert_eq!(after(&back), text);
     }
 
     #[test]
     fn other_entries_never_change(text in "\\PC{0,60}") {
         for client in CLIENTS {
-            if let Ok(edit) = client.with(Some(&text), &[("files", &launch())]) {
+            if let Ok(edit) = client.add_entries(Some(&text), &[("files", &launch())]) {
                 let entries = client.entries(Some(after(&edit))).unwrap();
                 let others: Vec<&Value> = entries.iter().filter(|e| e.name != "files").map(|e| &e.value).collect();
                 let before = client.entries(Some(&text)).unwrap();

@@ -24,7 +24,7 @@ pub(super) enum EntryError {
     #[error(
         "`{0}` is for local servers, but this entry has the address of a remote server; remove one of them"
     )]
-    HereAndThere(&'static str),
+    LocalAndRemote(&'static str),
     /// A remote server has a `sandbox` entry.
     #[error("`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; remove it")]
     RemoteSandbox,
@@ -33,22 +33,22 @@ pub(super) enum EntryError {
     Remote(#[from] RemoteEntryError),
     /// The same name is defined both inside and outside `mcpServers`.
     #[error("it is defined both inside and outside `mcpServers`; remove one")]
-    Twice,
+    Duplicate,
     /// The entry disables the sandbox but asks about unannotated tools. Nothing would limit the effects of such tools.
     #[error(
         "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown, and no sandbox would limit them; sandbox the server, or annotate its tools"
     )]
-    AsksUncontained,
+    AskWithoutSandbox,
     /// The entry disables the sandbox but asks about each file. Asking about files requires a sandbox.
     #[error(
         "`access` is `ask` and `sandbox` is `false`: only a sandboxed server can be made to ask; remove one of them"
     )]
-    OpensUncontained,
+    AccessAskWithoutSandbox,
     /// The entry asks about each file, so a different file setting has no effect.
     #[error(
         "`sandbox.{0}` has no effect while `access` is `ask`, because you are asked about each file; remove one of them"
     )]
-    AsksInstead(&'static str),
+    NoEffectWithAsk(&'static str),
     /// An environment variable refers to a secret whose name is invalid.
     #[error("`env.{variable}`: {source}")]
     Secret {

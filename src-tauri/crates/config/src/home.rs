@@ -2,10 +2,10 @@
 
 mod account;
 
-pub use account::{Account, OtherHome};
+pub use account::{Account, HomeOverride};
 
 use directories::{BaseDirs, ProjectDirs};
-use ironcurtain_paths::{CanonicalPath, Resolver, is_trusted_owner, is_written_by_others};
+use ironcurtain_paths::{CanonicalPath, Resolver, is_trusted_owner, is_writable_by_others};
 use ironcurtain_protocol::{HOME_VARIABLE, SocketPathError, Sockets};
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     /// The user's home directory, written as `~` in paths.
-    pub person: PathBuf,
+    pub user_home: PathBuf,
     /// Directory of `config.json`, `mcp-servers.json` and `policy/`.
     pub config: PathBuf,
     /// Directory of `audit/`, `state.db`, `sessions/` and `sandboxes/`.
@@ -33,7 +33,7 @@ pub struct Home {
     /// `true` if the keyring may store the newest audit entry. Set only for the account's own directories.
     pub has_keyring: bool,
     /// Directory that an environment variable selects instead of the account's own, if any.
-    pub other: Option<OtherHome>,
+    pub override_warning: Option<HomeOverride>,
 }
 
 /// Reason one of IronCurtain's directories cannot be used.
@@ -41,12 +41,12 @@ pub struct Home {
 pub enum HomeError {
     /// The path of the socket could not be determined from the environment.
     #[error(transparent)]
-    Place(#[from] SocketPathError),
+    Socket(#[from] SocketPathError),
     /// Neither `HOME` nor the user database contains the home directory.
     #[error("this user's home directory is unknown; set `HOME`")]
     NoHome,
     /// Creating, reading or changing a directory failed.
-    #[error("failed to use the directory `{path}`: {source}")]
+    #[error("failed to access the directory `{path}`: {source}")]
     Io {
         /// Path of the directory.
         path: PathBuf,
@@ -65,7 +65,7 @@ pub enum HomeError {
     #[error(
         "other users can write to `{path}`; run `chmod go-w` on it, or move IronCurtain's files elsewhere"
     )]
-    OthersWrite {
+    WritableByOthers {
         /// Path of the directory.
         path: PathBuf,
     },
@@ -77,32 +77,38 @@ impl Home {
     /// # Errors
     /// Returns a [`HomeError`] if the home directory or the socket's path is unknown.
     pub fn from_env() -> Result<Self, HomeError> {
-        let socket = Sockets::of_user()?.first().to_path_buf();
-        let person = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
+        let socket = Sockets::for_current_user()?.first().to_path_buf();
+        let user_home = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
         let chosen = std::env::var_os(HOME_VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let other = OtherHome::of(chosen.as_deref(), &person, Account::of_process().as_ref());
-        if let Some(all) = chosen {
-            return Ok(Self { socket, programs: own_programs(), other, ..Self::under(&all, &person) });
+        let override_warning =
+            HomeOverride::detect(chosen.as_deref(), &user_home, Account::current().as_ref());
+        if let Some(base) = chosen {
+            return Ok(Self {
+                socket,
+                programs: current_program_dir(),
+                override_warning,
+                ..Self::under(&base, &user_home)
+            });
         }
-        let ours = ProjectDirs::from("", "", "ironcurtain").ok_or(HomeError::NoHome)?;
-        let state = ours.state_dir().unwrap_or_else(|| ours.data_local_dir()).to_path_buf();
-        let (config, data) = (ours.config_dir().to_path_buf(), ours.data_dir().to_path_buf());
-        let programs = own_programs();
-        Ok(Self { person, config, state, data, socket, programs, has_keyring: true, other })
+        let project_dirs = ProjectDirs::from("", "", "ironcurtain").ok_or(HomeError::NoHome)?;
+        let state = project_dirs.state_dir().unwrap_or_else(|| project_dirs.data_local_dir()).to_path_buf();
+        let (config, data) = (project_dirs.config_dir().to_path_buf(), project_dirs.data_dir().to_path_buf());
+        let programs = current_program_dir();
+        Ok(Self { user_home, config, state, data, socket, programs, has_keyring: true, override_warning })
     }
 
-    /// Returns directories that are all inside `all`, as selected by [`HOME_VARIABLE`].
+    /// Returns directories that are all inside `base`, as selected by [`HOME_VARIABLE`].
     #[must_use]
-    pub fn under(all: &Path, person: &Path) -> Self {
+    pub fn under(base: &Path, user_home: &Path) -> Self {
         Self {
-            person: person.to_path_buf(),
-            config: all.join("config"),
-            state: all.join("state"),
-            data: all.join("data"),
-            socket: all.join("run/socket"),
+            user_home: user_home.to_path_buf(),
+            config: base.join("config"),
+            state: base.join("state"),
+            data: base.join("data"),
+            socket: base.join("run/socket"),
             programs: None,
             has_keyring: false,
-            other: None,
+            override_warning: None,
         }
     }
 
@@ -122,12 +128,12 @@ impl Home {
         ] {
             private_dir(&dir)?;
         }
-        [&self.config, &self.state, &self.runtime()].into_iter().try_for_each(|dir| safe_above(dir))
+        [&self.config, &self.state, &self.runtime()].into_iter().try_for_each(|dir| check_ancestors(dir))
     }
 
     /// Returns IronCurtain's own directories, which no tool or server may access.
     #[must_use]
-    pub fn own(&self) -> [PathBuf; 3] {
+    pub fn private_dirs(&self) -> [PathBuf; 3] {
         [self.config.clone(), self.state.clone(), self.runtime()]
     }
 
@@ -224,12 +230,12 @@ impl Home {
     /// Returns the directories with the data of all servers, including data that the user has set aside.
     #[must_use]
     pub fn all_server_data(&self) -> [PathBuf; 2] {
-        [self.data.join("servers"), self.put_aside()]
+        [self.data.join("servers"), self.set_aside_data()]
     }
 
     /// Returns the directory for server data that the user has set aside.
     #[must_use]
-    pub fn put_aside(&self) -> PathBuf {
+    pub fn set_aside_data(&self) -> PathBuf {
         self.data.join("put-aside")
     }
 
@@ -245,7 +251,7 @@ impl Home {
 }
 
 /// Returns the directory of the current executable.
-fn own_programs() -> Option<PathBuf> {
+fn current_program_dir() -> Option<PathBuf> {
     std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
 }
 
@@ -264,10 +270,11 @@ pub struct UnresolvedPath {
 /// # Errors
 /// Returns an [`UnresolvedPath`] if the path cannot be resolved.
 pub fn canonical_home(home: &Home) -> Result<CanonicalPath, UnresolvedPath> {
-    let text = home.person.to_string_lossy().into_owned();
+    let text = home.user_home.to_string_lossy().into_owned();
     let problem = |problem: String| UnresolvedPath { path: text.clone(), problem };
-    let spelled = CanonicalPath::assume_canonical(&text).map_err(|e| problem(e.to_string()))?;
-    let found = Resolver::new(spelled.clone(), spelled).resolve(&text).map_err(|e| problem(e.to_string()))?;
+    let as_written = CanonicalPath::assume_canonical(&text).map_err(|e| problem(e.to_string()))?;
+    let found =
+        Resolver::new(as_written.clone(), as_written).resolve(&text).map_err(|e| problem(e.to_string()))?;
     Ok(found.path)
 }
 
@@ -291,8 +298,8 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
         return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.st_uid });
     }
     // Removing the permissions is not enough, because other users may already have created files in the directory.
-    if is_written_by_others(found.st_mode, found.st_gid) {
-        return Err(HomeError::OthersWrite { path: path.to_path_buf() });
+    if is_writable_by_others(found.st_mode, found.st_gid) {
+        return Err(HomeError::WritableByOthers { path: path.to_path_buf() });
     }
     if found.st_mode & 0o077 != 0 {
         fchmod(&dir, Mode::RWXU).map_err(|e| io(e.into()))?;
@@ -302,15 +309,15 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
 
 /// Checks that no other user can replace the directory. Each ancestor must belong to root or this user, and must have
 /// the sticky bit if other users can write to it.
-fn safe_above(path: &Path) -> Result<(), HomeError> {
+fn check_ancestors(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_path_buf(), source };
-    for above in path.canonicalize().map_err(io)?.ancestors().skip(1) {
-        let found = std::fs::metadata(above).map_err(io)?;
+    for ancestor in path.canonicalize().map_err(io)?.ancestors().skip(1) {
+        let found = std::fs::metadata(ancestor).map_err(io)?;
         if !is_trusted_owner(found.uid()) {
-            return Err(HomeError::OtherOwner { path: above.to_path_buf(), owner: found.uid() });
+            return Err(HomeError::OtherOwner { path: ancestor.to_path_buf(), owner: found.uid() });
         }
-        if is_written_by_others(found.mode(), found.gid()) && found.mode() & 0o1000 == 0 {
-            return Err(HomeError::OthersWrite { path: above.to_path_buf() });
+        if is_writable_by_others(found.mode(), found.gid()) && found.mode() & 0o1000 == 0 {
+            return Err(HomeError::WritableByOthers { path: ancestor.to_path_buf() });
         }
     }
     Ok(())
@@ -339,20 +346,20 @@ mod tests {
             open(&dir, 0o755);
             home.prepare().unwrap();
         }
-        let above = all.path().join("ic");
-        open(&above, 0o707);
+        let ancestor = all.path().join("ic");
+        open(&ancestor, 0o707);
         assert!(
-            refused().starts_with(&format!("other users can write to `{}`", above.display())),
+            refused().starts_with(&format!("other users can write to `{}`", ancestor.display())),
             "{}",
             refused()
         );
-        open(&above, 0o1777);
+        open(&ancestor, 0o1777);
         home.prepare().unwrap();
         if geteuid().is_root() {
-            std::os::unix::fs::chown(&above, Some(12345), None).unwrap();
+            std::os::unix::fs::chown(&ancestor, Some(12345), None).unwrap();
             assert_eq!(
                 refused(),
-                format!("`{}` belongs to user 12345, not to you; move it away", above.display())
+                format!("`{}` belongs to user 12345, not to you; move it away", ancestor.display())
             );
         }
     }

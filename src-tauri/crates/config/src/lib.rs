@@ -39,11 +39,11 @@ pub use managed::{
     ManagedPolicy, ManagedSettings, ServerPattern, UntrustedFileError, WithoutBundle, read_root_file,
 };
 pub use policy_snapshot::{Hosts, PolicyFiles, PolicySnapshot, PolicyTexts};
-pub use protection::{Exposure, WritableBy, places, watched};
+pub use protection::{Exposure, WritableBy, folders_to_watch, resolved_paths};
 pub use remote::RemoteServer;
 pub use run_profiles::{
     AddedArguments, FoundProgram, LearnedAccess, PlanContext, ProgramPattern, RunPlan, RunPlanError,
-    RunProfile, RunProfileError, RunProfiles, SettingCondition, proposed,
+    RunProfile, RunProfileError, RunProfiles, SettingCondition, propose_profile,
 };
 pub use sandbox::{
     AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
@@ -74,10 +74,10 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The contents of the file are invalid.
-    #[error("{place}: {problem}")]
+    #[error("{location}: {problem}")]
     Invalid {
         /// File and line of the problem.
-        place: SourceLocation,
+        location: SourceLocation,
         /// Description of the problem.
         problem: String,
     },
@@ -89,8 +89,8 @@ pub enum ConfigError {
 impl ConfigError {
     /// Creates an error about this file, including the line if it is known.
     fn invalid(path: &Path, line: Option<usize>, problem: impl Into<String>) -> Self {
-        let place = SourceLocation { file: path.display().to_string(), line };
-        Self::Invalid { place, problem: problem.into() }
+        let location = SourceLocation { file: path.display().to_string(), line };
+        Self::Invalid { location, problem: problem.into() }
     }
 }
 
@@ -198,7 +198,7 @@ impl Config {
     /// # Errors
     /// Returns a [`ConfigError`] if the file cannot be read or is invalid.
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
-        Ok(Self::of(&Self::text(home)?)?.under(Managed::load()?.as_ref()))
+        Ok(Self::from_text(&Self::read_text(home)?)?.restricted(Managed::load()?.as_ref()))
     }
 
     /// Parses the text of `config.json`. Errors name `file`.
@@ -206,19 +206,19 @@ impl Config {
     /// # Errors
     /// Returns a [`ConfigError`] if the text is invalid.
     pub fn read_from(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        Self::of(&Text { path: file.to_path_buf(), content: Some(text.to_owned()) })
+        Self::from_text(&ConfigText { path: file.to_path_buf(), content: Some(text.to_owned()) })
     }
 
     /// Reads `config.json` without parsing it.
     ///
     /// # Errors
     /// Returns [`ConfigError::Io`] if the file exists but cannot be read.
-    pub fn text(home: &Home) -> Result<Text, ConfigError> {
-        Text::read(home.config.join("config.json"))
+    pub fn read_text(home: &Home) -> Result<ConfigText, ConfigError> {
+        ConfigText::read(home.config.join("config.json"))
     }
 
     /// Parses the text of `config.json`.
-    pub fn of(text: &Text) -> Result<Self, ConfigError> {
+    pub fn from_text(text: &ConfigText) -> Result<Self, ConfigError> {
         let Some(content) = text.content.as_deref() else { return Ok(Self::default()) };
         let config: Self = strict::read(content)
             .map_err(|misread| ConfigError::invalid(&text.path, misread.line, misread.to_string()))?;
@@ -261,7 +261,7 @@ impl Config {
 
     /// Returns the settings with the restrictions of the user's organization applied.
     #[must_use]
-    pub fn under(mut self, managed: Option<&Managed>) -> Self {
+    pub fn restricted(mut self, managed: Option<&Managed>) -> Self {
         if let Some(managed) = managed {
             managed.settings.restrict_config(&mut self);
         }
@@ -280,19 +280,19 @@ impl Config {
 /// # Errors
 /// Returns [`ConfigError::Io`] if the file exists but cannot be read.
 pub fn read(path: &Path) -> Result<Option<String>, ConfigError> {
-    bounded_read::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
+    bounded_read::read_text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
 }
 
 /// A file's path, and its contents at the time it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Text {
+pub struct ConfigText {
     /// Path of the file.
     pub path: PathBuf,
     /// Contents of the file, or `None` if the file did not exist.
     pub content: Option<String>,
 }
 
-impl Text {
+impl ConfigText {
     /// Reads a file. A missing file is not an error.
     ///
     /// # Errors

@@ -242,7 +242,7 @@ impl Managed {
             if bundle.token.is_some() && bundle.token_file.is_some() {
                 return invalid("`token` and `tokenFile` exclude each other".to_owned());
             }
-            let is_secret = |token: &String| matches!(secrets::named(token), Ok(Some(_)));
+            let is_secret = |token: &String| matches!(secrets::secret_reference(token), Ok(Some(_)));
             if !bundle.token.as_ref().is_none_or(is_secret) {
                 return invalid(
                     "`token` must be `keyring:NAME`; put a token itself into a `tokenFile`".to_owned(),

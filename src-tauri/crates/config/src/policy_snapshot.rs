@@ -35,7 +35,7 @@ pub struct PolicySnapshot {
     /// Paths that no call may access.
     pub protected: Arc<ProtectedPaths>,
     /// Hosts that each server may reach without approval.
-    pub gates: AllowedHosts,
+    pub allowed_hosts: AllowedHosts,
     /// The user's home directory.
     pub home: CanonicalPath,
     /// Rules of the user's organization, or `None` if this machine is not managed.
@@ -59,7 +59,7 @@ pub struct PolicyFiles {
     pub lists: Option<PathBuf>,
     /// `true` to combine `policy` with the rules of the user's organization. Otherwise, those rules apply only to the
     /// configured policy.
-    pub under_managed: bool,
+    pub with_managed_rules: bool,
 }
 
 impl PolicySnapshot {
@@ -76,20 +76,20 @@ impl PolicySnapshot {
     /// # Errors
     /// Returns a [`SnapshotError`] that names the file and the position.
     pub fn from_files(home: &Home, servers: &Servers, files: &PolicyFiles) -> Result<Self, SnapshotError> {
-        let applies = files.policy.is_none() || files.under_managed;
-        let managed = if applies { ManagedPolicy::load(home)? } else { None };
-        Self::of(home, hosts(servers), PolicyTexts::read(home, files)?, managed)
+        let uses_managed = files.policy.is_none() || files.with_managed_rules;
+        let managed = if uses_managed { ManagedPolicy::load(home)? } else { None };
+        Self::from_texts(home, hosts(servers), PolicyTexts::read(home, files)?, managed)
     }
 
-    /// Parses the text of the policy files, and combines the result with the rules of the user's organization.
-    pub fn of(
+    /// Parses the text of the policy files and combines the result with the rules of the user's organization.
+    pub fn from_texts(
         home: &Home,
         hosts: Hosts,
         text: PolicyTexts,
         managed: Option<ManagedPolicy>,
     ) -> Result<Self, SnapshotError> {
-        let person = canonical_home(home)?;
-        let resolver = Resolver::new(person.clone(), person.clone());
+        let user_home = canonical_home(home)?;
+        let resolver = Resolver::new(user_home.clone(), user_home.clone());
         let within = |raw: &str| resolver.locate(raw).map_err(WithinError::from);
         let (lists, lists_file) = text.lists();
         let lists =
@@ -98,37 +98,37 @@ impl PolicySnapshot {
         let policy = Policy::from_json(policy, &policy_file, &within, &lists)?;
         let (annotations, annotations_file) = text.annotations();
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
-        policy.check_examples(&policy_file, &annotations, &person)?;
-        let policy = managed.iter().try_fold(policy, |policy, managed| managed.over(policy, home))?;
+        policy.check_examples(&policy_file, &annotations, &user_home)?;
+        let policy = managed.iter().try_fold(policy, |policy, managed| managed.merge_rules(policy, home))?;
         let managed = managed.map(Arc::new);
-        let (hash, gates) = (hash(&text, &hosts, managed.as_deref()), AllowedHosts::new(&hosts));
+        let (hash, allowed_hosts) = (hash(&text, &hosts, managed.as_deref()), AllowedHosts::new(&hosts));
         let snapshot = Self {
             version: 1,
             hash,
             policy,
             annotations,
             protected: Arc::default(),
-            gates,
-            home: person,
+            allowed_hosts,
+            home: user_home,
             managed,
             text,
             hosts,
         };
-        Ok(snapshot.with_protection_now(home)?)
+        Ok(snapshot.with_current_protection(home)?)
     }
 
     /// Returns a copy of the snapshot with these hosts.
     pub fn with_hosts(&self, hosts: Hosts) -> Self {
         let hash = hash(&self.text, &hosts, self.managed.as_deref());
-        let gates = AllowedHosts::new(&hosts);
-        Self { hash, gates, hosts, ..self.clone() }
+        let allowed_hosts = AllowedHosts::new(&hosts);
+        Self { hash, allowed_hosts, hosts, ..self.clone() }
     }
 
     /// Returns a copy of the snapshot with the current protected paths.
     ///
     /// # Errors
     /// Returns an error if one of IronCurtain's folders cannot be resolved.
-    pub fn with_protection_now(&self, home: &Home) -> Result<Self, UnresolvedPath> {
+    pub fn with_current_protection(&self, home: &Home) -> Result<Self, UnresolvedPath> {
         let protected = protection(home, &self.home)?;
         let protected = match &self.managed {
             Some(managed) => managed.hide_token(protected).with_managed(&self.policy),
@@ -144,7 +144,7 @@ impl PolicySnapshot {
 
     /// Returns the snapshot's hosts, updated with those of `servers`. Keeps a removed server's hosts, because a
     /// session may still be using that server.
-    pub fn hosts_with(&self, servers: &Servers) -> Hosts {
+    pub fn updated_hosts(&self, servers: &Servers) -> Hosts {
         let removed = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
         removed.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
     }
@@ -273,8 +273,9 @@ mod tests {
             "free": { "command": "c", "sandbox": false } }"#;
         std::fs::write(home.config.join("mcp-servers.json"), servers).unwrap();
         let snapshot = PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap();
-        let admits =
-            |server: &str, url: &str| snapshot.gates.admits(server, &Destination::parse(Role::FetchUrl, url));
+        let admits = |server: &str, url: &str| {
+            snapshot.allowed_hosts.allows(server, &Destination::parse(Role::FetchUrl, url))
+        };
         assert!(admits("net", "https://github.com/x") && admits("net", "https://b.a.example"));
         assert!(!admits("net", "https://evil.example") && !admits("net", "https://github.com.evil.example"));
         assert!(!admits("none", "https://github.com"));

@@ -29,7 +29,7 @@ const MAX_FOLDERS: usize = 64;
 const MAX_NAMES: usize = 1024;
 
 /// Maximum depth of scanned folders below a protected folder.
-const DEPTH: usize = 3;
+const MAX_DEPTH: usize = 3;
 
 /// Folders for installed software. A path inside them counts as software only if only root can write to it.
 const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
@@ -38,106 +38,112 @@ const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 ///
 /// # Errors
 /// Returns an error if one of IronCurtain's folders cannot be resolved.
-pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, UnresolvedPath> {
-    let mut following = Following::new(person);
+pub fn protection(home: &Home, user_home: &CanonicalPath) -> Result<ProtectedPaths, UnresolvedPath> {
+    let mut follower = LinkFollower::new(user_home);
     // A server can access the package that it runs from, but no call may access packages.
-    for own in home.own().into_iter().chain([home.installs()]) {
-        following.close(&own_folder(&own, &following.resolver)?);
+    for own in home.private_dirs().into_iter().chain([home.installs()]) {
+        follower.protect(&resolve_own_folder(&own, &follower.resolver)?);
     }
-    following.follow_links(&own_folder(&home.config, &following.resolver)?, DEPTH);
+    follower.follow_links(&resolve_own_folder(&home.config, &follower.resolver)?, MAX_DEPTH);
     // Servers control the session folders below these folders, so symlinks there are not followed.
-    for flat in [home.state.clone(), home.audit()] {
-        following.follow_links(&own_folder(&flat, &following.resolver)?, 0);
+    for folder in [home.state.clone(), home.audit()] {
+        follower.follow_links(&resolve_own_folder(&folder, &follower.resolver)?, 0);
     }
-    for secret in secrets(person) {
-        following.close(&secret);
-        if person.contains(&secret) {
-            following.follow_links(&secret, DEPTH);
+    for secret in secrets(user_home) {
+        follower.protect(&secret);
+        if user_home.contains(&secret) {
+            follower.follow_links(&secret, MAX_DEPTH);
         }
     }
-    let kept = kept(home, person, &following.resolver);
-    Ok(following.closed.into_iter().collect::<ProtectedPaths>().with_read_only(kept).asking_about(IN_PROJECT))
+    let read_only_paths = read_only_paths(home, user_home, &follower.resolver);
+    Ok(follower
+        .protected
+        .into_iter()
+        .collect::<ProtectedPaths>()
+        .with_read_only(read_only_paths)
+        .with_autostart_files(IN_PROJECT))
 }
 
 /// Returns the folders with secrets that the caller should watch for new symlinks. Their contents rarely
 /// change. Blocking.
-pub fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
-    let mut following = Following::new(person);
-    for login in logins(person) {
-        following.follow_links(&login, DEPTH);
+pub fn folders_to_watch(user_home: &CanonicalPath) -> Vec<PathBuf> {
+    let mut follower = LinkFollower::new(user_home);
+    for login in logins(user_home) {
+        follower.follow_links(&login, MAX_DEPTH);
     }
-    following.seen.into_iter().map(|folder| folder.as_path().to_path_buf()).collect()
+    follower.scanned.into_iter().map(|folder| folder.as_path().to_path_buf()).collect()
 }
 
 /// Returns the read-only paths: IronCurtain's programs and agent clients' settings.
-fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<ReadOnlyPath> {
+fn read_only_paths(home: &Home, user_home: &CanonicalPath, resolver: &Resolver) -> Vec<ReadOnlyPath> {
     let programs = home.programs.iter().filter_map(|dir| resolver.resolve(dir.to_str()?).ok());
-    let programs = programs.map(|found| ReadOnlyPath { path: found.path, is: ReadOnlyReason::OurPrograms });
-    let clients = clients(person).into_iter().flat_map(|client| {
-        let found = resolver.resolve(client.as_str()).ok().map(places).unwrap_or_default();
+    let programs =
+        programs.map(|found| ReadOnlyPath { path: found.path, reason: ReadOnlyReason::OurPrograms });
+    let clients = clients(user_home).into_iter().flat_map(|client| {
+        let found = resolver.resolve(client.as_str()).ok().map(resolved_paths).unwrap_or_default();
         let all: BTreeSet<CanonicalPath> = found.into_iter().chain([client]).collect();
-        all.into_iter().map(|path| ReadOnlyPath { path, is: ReadOnlyReason::ClientConfiguration })
+        all.into_iter().map(|path| ReadOnlyPath { path, reason: ReadOnlyReason::ClientConfiguration })
     });
     programs.chain(clients).collect()
 }
 
-fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPath, UnresolvedPath> {
+fn resolve_own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPath, UnresolvedPath> {
     let text = path.to_string_lossy().into_owned();
     let found = resolver.resolve(&text).map_err(|e| UnresolvedPath { path: text, problem: e.to_string() })?;
     Ok(found.path)
 }
 
 /// Returns a resolved path and the symlinks that lead to it.
-pub fn places(found: Resolution) -> Vec<CanonicalPath> {
-    found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
+pub fn resolved_paths(found: Resolution) -> Vec<CanonicalPath> {
+    found.links.into_iter().map(|link| link.path).chain([found.path]).collect()
 }
 
 /// Collects protected paths and follows the symlinks in protected folders.
-struct Following<'a> {
-    person: &'a CanonicalPath,
+struct LinkFollower<'a> {
+    user_home: &'a CanonicalPath,
     resolver: Resolver,
-    closed: Vec<CanonicalPath>,
+    protected: Vec<CanonicalPath>,
     /// Folders that have been scanned.
-    seen: BTreeSet<CanonicalPath>,
+    scanned: BTreeSet<CanonicalPath>,
 }
 
-impl<'a> Following<'a> {
-    fn new(person: &'a CanonicalPath) -> Self {
-        let resolver = Resolver::new(person.clone(), person.clone());
-        Self { person, resolver, closed: Vec::new(), seen: BTreeSet::new() }
+impl<'a> LinkFollower<'a> {
+    fn new(user_home: &'a CanonicalPath) -> Self {
+        let resolver = Resolver::new(user_home.clone(), user_home.clone());
+        Self { user_home, resolver, protected: Vec::new(), scanned: BTreeSet::new() }
     }
 
     /// Protects a path and, if it can be resolved, its target and the symlinks in between.
-    fn close(&mut self, path: &CanonicalPath) {
-        self.closed.push(path.clone());
+    fn protect(&mut self, path: &CanonicalPath) {
+        self.protected.push(path.clone());
         if let Ok(found) = self.resolver.resolve(path.as_str()) {
-            self.close_places(found);
+            self.protect_resolved(found);
         }
     }
 
-    fn close_places(&mut self, found: Resolution) {
-        for place in places(found) {
-            let is_closed = self.closed.iter().any(|closed| closed.contains(&place));
-            if !is_closed && !place.contains(self.person) && !is_software(&place) {
-                self.closed.push(place);
+    fn protect_resolved(&mut self, found: Resolution) {
+        for path in resolved_paths(found) {
+            let is_covered = self.protected.iter().any(|protected| protected.contains(&path));
+            if !is_covered && !path.contains(self.user_home) && !is_software(&path) {
+                self.protected.push(path);
             }
         }
     }
 
-    /// Protects the targets of a folder's symlinks, and scans target folders in turn.
+    /// Protects the targets of a folder's symlinks and scans target folders in turn.
     fn follow_links(&mut self, folder: &CanonicalPath, depth: usize) {
         let Ok(found) = self.resolver.resolve(folder.as_str()) else { return };
-        let mut waiting = VecDeque::from([(found, depth)]);
-        let mut left = MAX_FOLDERS;
-        while let Some((found, depth)) = waiting.pop_front().filter(|_| left > 0) {
+        let mut queue = VecDeque::from([(found, depth)]);
+        let mut remaining = MAX_FOLDERS;
+        while let Some((found, depth)) = queue.pop_front().filter(|_| remaining > 0) {
             let is_new = found.target == PathKind::Folder
-                && !found.path.contains(self.person)
+                && !found.path.contains(self.user_home)
                 && !is_software(&found.path)
-                && self.seen.insert(found.path.clone());
+                && self.scanned.insert(found.path.clone());
             if !is_new {
                 continue;
             }
-            left -= 1;
+            remaining -= 1;
             let Ok(names) = read_dir(found.path.as_path()) else { continue };
             for entry in names.take(MAX_NAMES).flatten() {
                 let Ok(kind) = entry.file_type() else { continue };
@@ -149,10 +155,10 @@ impl<'a> Following<'a> {
                     continue;
                 };
                 if kind.is_symlink() {
-                    self.close_places(inner.clone());
+                    self.protect_resolved(inner.clone());
                 }
                 if depth > 0 {
-                    waiting.push_back((inner, depth - 1));
+                    queue.push_back((inner, depth - 1));
                 }
             }
         }
@@ -161,9 +167,9 @@ impl<'a> Following<'a> {
 
 fn is_software(path: &CanonicalPath) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
-    let is_roots = |about: std::fs::Metadata| about.uid() == 0 && about.mode() & OTHERS_WRITE == 0;
-    let is_there = SOFTWARE.iter().any(|software| path.as_path().starts_with(software));
-    is_there && path.as_path().metadata().is_ok_and(is_roots)
+    let is_owned_by_root = |about: std::fs::Metadata| about.uid() == 0 && about.mode() & OTHERS_WRITE == 0;
+    let is_in_software_folder = SOFTWARE.iter().any(|software| path.as_path().starts_with(software));
+    is_in_software_folder && path.as_path().metadata().is_ok_and(is_owned_by_root)
 }
 
 #[cfg(test)]
@@ -208,8 +214,8 @@ mod tests {
             protection(&self.home, &self.at("person")).unwrap()
         }
 
-        fn closes(&self, below: &str) -> bool {
-            self.protection().paths().iter().any(|closed| closed.contains(&self.at(below)))
+        fn protects(&self, below: &str) -> bool {
+            self.protection().paths().iter().any(|protected| protected.contains(&self.at(below)))
         }
     }
 
@@ -225,13 +231,13 @@ mod tests {
         scene.link("person/vault", "person/.aws");
         scene.link("person/work/new", "person/vault/deep/link");
         scene.link("person/work/missing", "person/.gnupg/a/b/later");
-        for closed in
+        for protected in
             ["work/keys/id", "work/hop", "work/cluster", "vault/deep/key", "work/new", "work/missing"]
         {
-            assert!(scene.closes(&format!("person/{closed}")), "{closed}");
+            assert!(scene.protects(&format!("person/{protected}")), "{protected}");
         }
         for open in ["work", "work/keys", "work/keys/other", "work/other", "vaults"] {
-            assert!(!scene.closes(&format!("person/{open}")), "{open}");
+            assert!(!scene.protects(&format!("person/{open}")), "{open}");
         }
     }
 
@@ -245,10 +251,10 @@ mod tests {
         scene.link("person/records/old.jsonl", "ic/state/audit/old.jsonl");
         scene.link("person/grants.bak", "ic/state/state.db.bak");
         scene.link("person/photos", "ic/state/sessions/s/sandbox/link");
-        for closed in ["dotfiles/policy.json", "records/old.jsonl", "grants.bak"] {
-            assert!(scene.closes(&format!("person/{closed}")), "{closed}");
+        for protected in ["dotfiles/policy.json", "records/old.jsonl", "grants.bak"] {
+            assert!(scene.protects(&format!("person/{protected}")), "{protected}");
         }
-        assert!(!scene.closes("person/dotfiles/other") && !scene.closes("person/photos"));
+        assert!(!scene.protects("person/dotfiles/other") && !scene.protects("person/photos"));
     }
 
     #[test]
@@ -259,12 +265,12 @@ mod tests {
         scene.link("person/.docker/loop", "person/.docker/loop");
         symlink("/", scene.base.join("person/.docker/all")).unwrap();
         symlink("/usr/bin/true", scene.base.join("person/.docker/program")).unwrap();
-        let closed = scene.protection();
+        let protected = scene.protection();
         for open in ["/", "/usr/bin/true", scene.at("person").as_str(), scene.at("person/x").as_str()] {
             let open = CanonicalPath::assume_canonical(open).unwrap();
-            assert!(!closed.paths().iter().any(|closed| closed.contains(&open)), "{open}");
+            assert!(!protected.paths().iter().any(|protected| protected.contains(&open)), "{open}");
         }
-        assert!(scene.closes("person/.docker/config.json"));
+        assert!(scene.protects("person/.docker/config.json"));
     }
 
     #[test]
@@ -275,7 +281,7 @@ mod tests {
         }
         scene.link("person/at", "person/.kube/1/2/3/link");
         scene.link("person/beyond", "person/.kube/1/2/3/4/link");
-        assert!(scene.closes("person/at") && !scene.closes("person/beyond"));
+        assert!(scene.protects("person/at") && !scene.protects("person/beyond"));
     }
 
     #[test]
@@ -287,12 +293,16 @@ mod tests {
         scene.link("person/checkout/target", "person/built");
         scene.home.programs = Some(scene.base.join("person/built/debug"));
         let protection = scene.protection();
-        let kept = |below: &str| {
-            protection.read_only().iter().find(|kept| kept.path == scene.at(below)).map(|kept| kept.is)
+        let read_only_paths = |below: &str| {
+            protection
+                .read_only()
+                .iter()
+                .find(|read_only_paths| read_only_paths.path == scene.at(below))
+                .map(|read_only_paths| read_only_paths.reason)
         };
-        assert_eq!(kept("person/checkout/target/debug"), Some(ReadOnlyReason::OurPrograms));
-        assert_eq!(kept("person/.cursor/mcp.json"), Some(ReadOnlyReason::ClientConfiguration));
-        assert_eq!(kept("person/dotfiles/cursor.json"), Some(ReadOnlyReason::ClientConfiguration));
-        assert_eq!(kept("person/checkout"), None);
+        assert_eq!(read_only_paths("person/checkout/target/debug"), Some(ReadOnlyReason::OurPrograms));
+        assert_eq!(read_only_paths("person/.cursor/mcp.json"), Some(ReadOnlyReason::ClientConfiguration));
+        assert_eq!(read_only_paths("person/dotfiles/cursor.json"), Some(ReadOnlyReason::ClientConfiguration));
+        assert_eq!(read_only_paths("person/checkout"), None);
     }
 }

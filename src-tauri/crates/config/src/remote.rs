@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use url::Url;
 
 /// HTTP headers that the transport sets and that an entry must not set.
-const OURS: [HeaderName; 7] = [
+const RESERVED_HEADERS: [HeaderName; 7] = [
     header::ACCEPT,
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -43,7 +43,7 @@ impl RemoteServer {
         headers: BTreeMap<String, String>,
         allowed_addresses: Vec<String>,
     ) -> Result<Self, RemoteEntryError> {
-        let parsed = Url::parse(url).map_err(|_| RemoteEntryError::NoUrl(shown(url)))?;
+        let parsed = Url::parse(url).map_err(|_| RemoteEntryError::NoUrl(without_query(url)))?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
             let host = parsed.host_str().unwrap_or_default().to_owned();
             return Err(RemoteEntryError::Login(host));
@@ -51,13 +51,13 @@ impl RemoteServer {
         let (host, port) = parsed
             .host_str()
             .and_then(|host| Some((host, parsed.port_or_known_default()?)))
-            .ok_or_else(|| RemoteEntryError::NoUrl(shown(url)))?;
-        let host = Host::parse(host).map_err(|_| RemoteEntryError::NoUrl(shown(url)))?;
+            .ok_or_else(|| RemoteEntryError::NoUrl(without_query(url)))?;
+        let host = Host::parse(host).map_err(|_| RemoteEntryError::NoUrl(without_query(url)))?;
         match parsed.scheme() {
             "https" => {}
             "http" if is_local(&host) => {}
             "http" => return Err(RemoteEntryError::Unencrypted(host.to_string())),
-            _ => return Err(RemoteEntryError::NoUrl(shown(url))),
+            _ => return Err(RemoteEntryError::NoUrl(without_query(url))),
         }
         for (name, value) in &headers {
             checked_header(name, value)?;
@@ -107,7 +107,7 @@ impl RemoteServer {
     /// Returns the server without headers that refer to a secret, and without the user's login.
     pub(super) fn without_secrets(mut self) -> Self {
         self.uses_login = false;
-        self.headers.retain(|_, value| secrets::named_in_header(value) == Ok(None));
+        self.headers.retain(|_, value| secrets::secret_reference_in_header(value) == Ok(None));
         self
     }
 
@@ -131,7 +131,7 @@ impl RemoteServer {
 /// Writes the address without its query.
 impl fmt::Display for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(self.url.as_str()))
+        f.write_str(&without_query(self.url.as_str()))
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) fn is_local(host: &Host) -> bool {
     }
 }
 
-fn shown(url: &str) -> String {
+fn without_query(url: &str) -> String {
     match url.split_once(['?', '#']) {
         Some((before, _)) => format!("{before}?..."),
         None => url.to_owned(),
@@ -160,11 +160,11 @@ fn shown(url: &str) -> String {
 
 pub(super) fn checked_header(name: &str, value: &str) -> Result<(), RemoteEntryError> {
     let parsed = HeaderName::try_from(name).map_err(|_| RemoteEntryError::HeaderName(name.to_owned()))?;
-    if OURS.contains(&parsed) || parsed.as_str().starts_with(PROTOCOL_PREFIX) {
+    if RESERVED_HEADERS.contains(&parsed) || parsed.as_str().starts_with(PROTOCOL_PREFIX) {
         return Err(RemoteEntryError::OurHeader(name.to_owned()));
     }
     HeaderValue::from_str(value).map_err(|_| RemoteEntryError::HeaderValue(name.to_owned()))?;
-    secrets::named_in_header(value)
+    secrets::secret_reference_in_header(value)
         .map_err(|source| RemoteEntryError::Secret { header: name.to_owned(), source })?;
     Ok(())
 }
@@ -237,7 +237,7 @@ mod tests {
         };
         let target = HostPort::parse("mcp.corp.example:443", None).unwrap();
         let opens = |addresses: &[&str], address: &str| {
-            with(addresses).unwrap().rules().unwrap().spells_out(&target, address.parse().unwrap())
+            with(addresses).unwrap().rules().unwrap().lists_address(&target, address.parse().unwrap())
         };
         assert!(!opens(&[], "10.1.2.3"));
         assert!(opens(&["10.1.2.3"], "10.1.2.3") && !opens(&["10.1.2.3"], "10.1.2.4"));

@@ -13,7 +13,7 @@ mod plan_context;
 mod profile;
 mod program;
 
-pub use learn::{LearnedAccess, proposed};
+pub use learn::{LearnedAccess, propose_profile};
 pub use plan::{RunPlan, RunPlanError};
 pub use plan_context::PlanContext;
 pub use profile::{AddedArguments, ProgramPattern, RunProfile, SettingCondition};
@@ -84,7 +84,7 @@ impl RunProfiles {
         files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
         files.sort();
         for file in files {
-            let own = RunProfile::of_user(&file, &read(&file)?.unwrap_or_default())?;
+            let own = RunProfile::parse_user_file(&file, &read(&file)?.unwrap_or_default())?;
             match all.iter_mut().find(|known| known.name == own.name) {
                 Some(known) => known.add(own),
                 None => all.push(own),

@@ -1,7 +1,7 @@
 //! The `sandbox` object of a server's entry, which changes the default settings.
 //!
 //! - Plain data. The trusted process computes the effective sandbox from it for each machine and session.
-//! - An unknown key is an error that names the key, so that a typo cannot weaken a sandbox.
+//! - An unknown key is an error that names the key, so a typo cannot weaken a sandbox.
 
 use super::reading::{NamesOrAll, false_or};
 use serde::de::value::MapAccessDeserializer;

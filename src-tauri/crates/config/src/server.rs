@@ -93,8 +93,9 @@ impl Server {
     #[must_use]
     pub fn secret_names(&self) -> BTreeSet<SecretName> {
         let headers = self.remote.iter().flat_map(|remote| remote.headers().values());
-        let of_headers = headers.filter_map(|value| Some(secrets::named_in_header(value).ok()??.1));
-        let of_env = self.env.values().filter_map(|value| secrets::named(value).ok()?);
+        let of_headers =
+            headers.filter_map(|value| Some(secrets::secret_reference_in_header(value).ok()??.1));
+        let of_env = self.env.values().filter_map(|value| secrets::secret_reference(value).ok()?);
         of_env.chain(of_headers).collect()
     }
 
@@ -103,7 +104,7 @@ impl Server {
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let mut server = self.clone();
-        for value in server.env.values_mut().filter(|value| secrets::named(value) != Ok(None)) {
+        for value in server.env.values_mut().filter(|value| secrets::secret_reference(value) != Ok(None)) {
             WITHHELD.clone_into(value);
         }
         server.remote = server.remote.map(RemoteServer::without_secrets);

@@ -1,14 +1,14 @@
 //! Parses `mcp-servers.json`, which contains the servers and their sandbox settings.
 //!
 //! - A server without a `sandbox` key is sandboxed. Only `false` disables the sandbox.
-//! - An unknown key is an error that names the key, so that a typo cannot weaken a sandbox.
+//! - An unknown key is an error that names the key, so a typo cannot weaken a sandbox.
 //! - Accepts entries as agent clients write them, with or without the wrapper object (see [`super::stored`]).
 
 use super::entry_error::EntryError;
 use super::server::Server;
 use super::stored::{self, StoredServer};
 use super::stored_remote::StoredRemote;
-use super::{ConfigError, Managed, Text};
+use super::{ConfigError, ConfigText, Managed};
 use crate::home::Home;
 use ironcurtain_policy::strict;
 use serde_json::{Map, Value};
@@ -35,25 +35,25 @@ impl Servers {
     /// # Errors
     /// Returns a [`ConfigError`] that names the file, the server and the key.
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
-        Ok(Self::of(&Self::text(home)?, &home.person)?.under(Managed::load()?.as_ref()))
+        Ok(Self::from_text(&Self::read_text(home)?, &home.user_home)?.restricted(Managed::load()?.as_ref()))
     }
 
     /// Reads `mcp-servers.json` without parsing it.
     ///
     /// # Errors
     /// Returns [`ConfigError::Io`] if the file exists but cannot be read.
-    pub fn text(home: &Home) -> Result<Text, ConfigError> {
-        Text::read(home.config.join("mcp-servers.json"))
+    pub fn read_text(home: &Home) -> Result<ConfigText, ConfigError> {
+        ConfigText::read(home.config.join("mcp-servers.json"))
     }
 
     /// Parses the text of the file. If the file does not exist, returns the embedded filesystem server.
-    pub fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
-        Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
+    pub fn from_text(text: &ConfigText, user_home: &Path) -> Result<Self, ConfigError> {
+        Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, user_home)
     }
 
     /// Returns the servers with the restrictions of the user's organization applied.
     #[must_use]
-    pub fn under(mut self, managed: Option<&Managed>) -> Self {
+    pub fn restricted(mut self, managed: Option<&Managed>) -> Self {
         if let Some(managed) = managed {
             for server in self.by_name.values_mut() {
                 managed.settings.restrict_server(server, &managed.organization);
@@ -102,27 +102,27 @@ impl Servers {
         let entries: Map<String, Value> =
             strict::read(text).map_err(|misread| invalid(misread.line, misread.to_string()))?;
         let mut servers = Self::default();
-        for stored::StoredEntry { name, way, value } in stored::entries(entries) {
-            let way: Vec<&str> = way.iter().map(String::as_str).collect();
+        for stored::StoredEntry { name, keys, value } in stored::entries(entries) {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             let wrong = |line, problem: &dyn Display| invalid(line, format!("server `{name}`: {problem}"));
-            let at_entry = |problem: EntryError| wrong(strict::line_of(text, &way), &problem);
+            let at_entry = |problem: EntryError| wrong(strict::line_of(text, &keys), &problem);
             if stored::is_disabled(&value) {
                 servers.disabled.insert(name);
                 continue;
             }
             let misread = |misread: strict::ReadError| wrong(misread.line, &misread);
             let server = if stored::is_remote(&value).map_err(at_entry)? {
-                let stored: StoredRemote = strict::read_part(text, &way, value).map_err(misread)?;
+                let stored: StoredRemote = strict::read_part(text, &keys, value).map_err(misread)?;
                 servers.ignored.extend(stored.ignored().map(|key| (name.clone(), key)));
-                stored.named(&name)
+                stored.into_server(&name)
             } else {
-                let stored: StoredServer = strict::read_part(text, &way, value).map_err(misread)?;
+                let stored: StoredServer = strict::read_part(text, &keys, value).map_err(misread)?;
                 servers.ignored.extend(stored.ignored().map(|key| (name.clone(), key)));
-                stored.named(&name, home)
+                stored.into_server(&name, home)
             };
             let server = server.map_err(at_entry)?;
             if servers.by_name.insert(name.clone(), server).is_some() {
-                return Err(at_entry(EntryError::Twice));
+                return Err(at_entry(EntryError::Duplicate));
             }
         }
         Ok(servers)

@@ -26,6 +26,6 @@ pub enum SnapshotError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is at `{}`, where {} may write; replace the link by the file itself, or remove the server's access",
-    .0.file.display(), .0.place, .0.by
+    .0.file.display(), .0.path, .0.by
 )]
 pub struct ExposedFile(pub Exposure);

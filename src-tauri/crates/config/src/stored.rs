@@ -18,7 +18,7 @@ const WRAPPER: &str = "mcpServers";
 pub(super) struct StoredEntry {
     pub(super) name: String,
     /// Keys that lead from the top of the file to the entry, for error messages.
-    pub(super) way: Vec<String>,
+    pub(super) keys: Vec<String>,
     pub(super) value: Value,
 }
 
@@ -30,13 +30,13 @@ pub(super) fn entries(top: Map<String, Value>) -> Vec<StoredEntry> {
             && let Value::Object(wrapped) = value
         {
             all.extend(without_comments(wrapped).map(|(inner, value)| StoredEntry {
-                way: vec![name.clone(), inner.clone()],
+                keys: vec![name.clone(), inner.clone()],
                 name: inner,
                 value,
             }));
             continue;
         }
-        all.push(StoredEntry { way: vec![name.clone()], name, value });
+        all.push(StoredEntry { keys: vec![name.clone()], name, value });
     }
     all
 }
@@ -53,15 +53,15 @@ pub(super) fn is_disabled(entry: &Value) -> bool {
 /// Returns `true` if the entry is for a remote server. For an unsupported form, returns an error that suggests the
 /// correct one.
 pub(super) fn is_remote(entry: &Value) -> Result<bool, EntryError> {
-    let is_there = |key: &&str| entry.get(key).is_some();
+    let is_set = |key: &&str| entry.get(key).is_some();
     if entry.get("type").and_then(Value::as_str) == Some("sse") {
         return Err(EntryError::Sse);
     }
-    if ["url", "serverUrl", "httpUrl"].iter().any(is_there) {
-        if let Some(key) = ["command", "args", "env", "passEnv"].into_iter().find(is_there) {
-            return Err(EntryError::HereAndThere(key));
+    if ["url", "serverUrl", "httpUrl"].iter().any(is_set) {
+        if let Some(key) = ["command", "args", "env", "passEnv"].into_iter().find(is_set) {
+            return Err(EntryError::LocalAndRemote(key));
         }
-        if is_there(&"sandbox") {
+        if is_set(&"sandbox") {
             return Err(EntryError::RemoteSandbox);
         }
         return Ok(true);
@@ -144,33 +144,33 @@ impl StoredServer {
     }
 
     /// Validates the entry and returns the server.
-    pub(super) fn named(self, name: &str, home: &Path) -> Result<Server, EntryError> {
-        checked_name(name)?;
+    pub(super) fn into_server(self, name: &str, home: &Path) -> Result<Server, EntryError> {
+        check_name(name)?;
         if self.command.is_empty() {
             return Err(EntryError::NoCommand);
         }
         for (variable, value) in &self.env {
-            secrets::named(value)
+            secrets::secret_reference(value)
                 .map_err(|source| EntryError::Secret { variable: variable.clone(), source })?;
         }
         if let Sandbox::Sandboxed(settings) = &self.sandbox {
-            checked(settings)?;
+            check_sandbox(settings)?;
         }
         if self.sandbox == Sandbox::OptedOut && self.unannotated == StoredUnannotated::Ask {
-            return Err(EntryError::AsksUncontained);
+            return Err(EntryError::AskWithoutSandbox);
         }
         if self.access == ServerAccess::Ask {
-            asks(&self.sandbox)?;
+            check_ask_access(&self.sandbox)?;
         }
         Ok(Server {
             name: name.to_owned(),
             description: self.description,
             remote: None,
-            command: expanded(&self.command, home)?,
+            command: expand_home(&self.command, home)?,
             args: self.args,
             env: self.env,
             pass_env: self.pass_env,
-            works_with: worked_with(&self.works_with, home)?,
+            works_with: expand_works_with(&self.works_with, home)?,
             access: self.access,
             sandbox: self.sandbox,
             sampling: self.sampling,
@@ -229,17 +229,17 @@ impl From<StoredUnannotated> for Unannotated {
 /// Returns the names of the ignored keys that are present.
 pub(super) fn ignored(always_allow: bool, auto_approve: bool) -> impl Iterator<Item = &'static str> {
     let keys = [("alwaysAllow", always_allow), ("autoApprove", auto_approve)];
-    keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)
+    keys.into_iter().filter(|(_, is_set)| *is_set).map(|(key, _)| key)
 }
 
 /// Returns an error if a server's name is invalid.
-pub(super) fn checked_name(name: &str) -> Result<(), EntryError> {
-    let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || !name.chars().all(is_taken) { Err(EntryError::Name) } else { Ok(()) }
+pub(super) fn check_name(name: &str) -> Result<(), EntryError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || !name.chars().all(is_allowed) { Err(EntryError::Name) } else { Ok(()) }
 }
 
 /// Returns an error if a path or host in the settings is invalid.
-fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
+fn check_sandbox(settings: &SandboxSettings) -> Result<(), EntryError> {
     let files = &settings.filesystem;
     let lists = [
         ("allowWrite", files.allow_write.as_slice(), true),
@@ -249,7 +249,7 @@ fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
     ];
     for (list, paths, may_be_relative) in lists {
         for path in paths {
-            checked_path(path, may_be_relative).map_err(|source| EntryError::Path { list, source })?;
+            check_path(path, may_be_relative).map_err(|source| EntryError::Path { list, source })?;
         }
     }
     let Some(network) = &settings.network else { return Ok(()) };
@@ -264,8 +264,8 @@ fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
 }
 
 /// Returns an error if a setting has no effect in a sandbox in which the user is asked about each file.
-fn asks(sandbox: &Sandbox) -> Result<(), EntryError> {
-    let settings = sandbox.settings().ok_or(EntryError::OpensUncontained)?;
+fn check_ask_access(sandbox: &Sandbox) -> Result<(), EntryError> {
+    let settings = sandbox.settings().ok_or(EntryError::AccessAskWithoutSandbox)?;
     let files = &settings.filesystem;
     let unused = [
         ("view", settings.view.is_some()),
@@ -273,15 +273,15 @@ fn asks(sandbox: &Sandbox) -> Result<(), EntryError> {
         ("filesystem.allowPersistence", !files.allow_persistence.is_empty()),
     ];
     let unused = unused.into_iter().find(|(_, is_set)| *is_set);
-    unused.map_or(Ok(()), |(key, _)| Err(EntryError::AsksInstead(key)))
+    unused.map_or(Ok(()), |(key, _)| Err(EntryError::NoEffectWithAsk(key)))
 }
 
-fn worked_with(paths: &[String], home: &Path) -> Result<Vec<String>, EntryError> {
-    let absolute = |path: &String| checked_path(path, false).and_then(|()| expanded(path, home));
+fn expand_works_with(paths: &[String], home: &Path) -> Result<Vec<String>, EntryError> {
+    let absolute = |path: &String| check_path(path, false).and_then(|()| expand_home(path, home));
     paths.iter().map(absolute).collect::<Result<_, _>>().map_err(EntryError::WorksWith)
 }
 
-fn checked_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError> {
+fn check_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError> {
     if path.is_empty() || path.contains('\0') {
         return Err(EntryPathError::NotAPath(path.to_owned()));
     }
@@ -295,7 +295,7 @@ fn checked_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError>
 }
 
 /// Expands `~` to the user's home directory. `~name` is an error.
-fn expanded(path: &str, home: &Path) -> Result<String, EntryPathError> {
+fn expand_home(path: &str, home: &Path) -> Result<String, EntryPathError> {
     let home = home.to_str().ok_or(EntryPathError::Home)?;
     match path.strip_prefix('~') {
         None => Ok(path.to_owned()),

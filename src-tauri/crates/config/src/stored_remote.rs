@@ -4,7 +4,7 @@ use super::entry_error::EntryError;
 use super::remote::RemoteServer;
 use super::sandbox::{PassEnv, Sandbox};
 use super::server::{Sampling, Server, ServerAccess, ToolPinning};
-use super::stored::{StoredUnannotated, checked_name, ignored};
+use super::stored::{StoredUnannotated, check_name, ignored};
 use ironcurtain_policy::FileWrites;
 use serde::Deserialize;
 use serde_json::Value;
@@ -63,8 +63,8 @@ impl StoredRemote {
     }
 
     /// Validates the entry and returns the server.
-    pub(super) fn named(self, name: &str) -> Result<Server, EntryError> {
-        checked_name(name)?;
+    pub(super) fn into_server(self, name: &str) -> Result<Server, EntryError> {
+        check_name(name)?;
         Ok(Server {
             name: name.to_owned(),
             description: self.description,

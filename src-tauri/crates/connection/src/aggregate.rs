@@ -18,17 +18,17 @@ mod upstream;
 
 use crate::listener::OutgoingNote;
 use crate::selection::selected;
-use from_client::Waiting;
+use from_client::HeldRequest;
 pub use handover::AggregateHandover;
 use handover::UpstreamHandover;
-use initialize::Unanswered;
+use initialize::PendingInitialize;
 use ironcurtain_audit::{Audit, Entry};
 use ironcurtain_config::{Server as ServerConfig, SessionSettings};
-use ironcurtain_grants::{Client, RememberedTools};
+use ironcurtain_grants::{CachedTools, Client};
 use ironcurtain_mcp::aggregate::{Catalogue, CatalogueKind, InitializeRequest, RequestTables};
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::server::MemoryShare;
-use ironcurtain_mcp::wire::{Fields, KnownInstructions, Memory, Outbox, notification_line};
+use ironcurtain_mcp::wire::{Fields, KnownInstructions, MemoryBudget, Outbox, notification_line};
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
 use rmcp::model::ErrorCode;
@@ -64,7 +64,7 @@ pub struct AggregateHost {
     /// Instructions that server programs have returned, by command line.
     pub instructions: KnownInstructions,
     /// Memory budget for messages in transit.
-    pub memory: Memory,
+    pub memory: MemoryBudget,
     /// Audit log in which rejected requests are recorded.
     pub audit: Audit,
     /// Incremented whenever something shown to the user changes.
@@ -73,13 +73,13 @@ pub struct AggregateHost {
     pub shutdown: CancellationToken,
     /// Cancelled once the process that replaces this one can take over sessions.
     pub taken_over: CancellationToken,
-    /// Opens one server's session, and serves it in a separate task until it closes.
+    /// Opens one server's session and serves it in a separate task until it closes.
     pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
-    /// Looks up the remembered tools of servers, and sends an event for each server.
-    pub look_up: Box<dyn Fn(ToolLookup) + Send + Sync>,
+    /// Looks up the remembered tools of servers and sends an event for each server.
+    pub look_up_tools: Box<dyn Fn(ToolLookup) + Send + Sync>,
     /// Stores the tools of the server with this identity for clients of this kind. `None` deletes the stored tools, so
     /// that the next connection starts the server immediately.
-    pub remember: Box<dyn Fn(String, String, Option<RememberedTools>) + Send + Sync>,
+    pub remember_tools: Box<dyn Fn(String, String, Option<CachedTools>) + Send + Sync>,
 }
 
 /// Connection from one client to several servers.
@@ -97,9 +97,9 @@ pub struct Aggregate {
     upstreams: BTreeMap<String, Upstream>,
     last_upstream: u64,
     initialize_request: Option<InitializeRequest>,
-    greeted_at: Instant,
+    initialized_at: Instant,
     /// The client's `initialize` request, until it has been answered.
-    unanswered: Option<Unanswered>,
+    pending_initialize: Option<PendingInitialize>,
     /// Capabilities of servers that have answered `initialize` but are not yet marked as running, with their upstream
     /// numbers.
     initialized_upstreams: Vec<(u64, Fields)>,
@@ -108,14 +108,14 @@ pub struct Aggregate {
     catalogue: Catalogue,
     /// Lists that the client has read since the last change notification, identified by the method of that
     /// notification.
-    fresh: BTreeSet<&'static str>,
+    unchanged_since_read: BTreeSet<&'static str>,
     tables: RequestTables,
-    waiting: Vec<Waiting>,
+    held_requests: Vec<HeldRequest>,
     task_lists: Vec<TaskList>,
     warned: HashSet<String>,
-    oddities: u64,
+    dropped_messages: u64,
     /// Sessions from the previous daemon process that have not been continued yet, by server name.
-    moved: BTreeMap<String, UpstreamHandover>,
+    handovers: BTreeMap<String, UpstreamHandover>,
     /// Tickets of sessions that are being handed over to another process, by server name.
     tickets: BTreeMap<String, String>,
     /// Upstream numbers of servers that have an open session.
@@ -132,7 +132,7 @@ pub struct OpenedAggregate {
 }
 
 impl Aggregate {
-    /// Opens a new connection, or continues the one in `moved`.
+    /// Opens a new connection, or continues the one in `handover`.
     ///
     /// # Errors
     /// Returns the operating system's error if it cannot provide random bytes.
@@ -140,17 +140,19 @@ impl Aggregate {
         host: AggregateHost,
         client: Client,
         profile: Option<String>,
-        moved: Option<AggregateHandover>,
+        handover: Option<AggregateHandover>,
     ) -> io::Result<OpenedAggregate> {
-        let moved = match moved {
-            Some(moved) => moved,
-            None => AggregateHandover::none(random_name()?),
+        let handover = match handover {
+            Some(handover) => handover,
+            None => AggregateHandover::new(random_name()?),
         };
-        let AggregateHandover { id, greeting, level, tasks, upstreams, unread, version, .. } = moved;
-        let greeting = greeting.and_then(|params| InitializeRequest::of(Some(&params)).ok());
+        let AggregateHandover { id, initialize_params, level, tasks, upstreams, unread, version, .. } =
+            handover;
+        let initialize_request =
+            initialize_params.and_then(|params| InitializeRequest::parse(Some(&params)).ok());
         let ((events, from_upstreams), (notes, for_shim)) =
             (mpsc::unbounded_channel(), mpsc::unbounded_channel());
-        let is_moved = greeting.is_some();
+        let is_resumed = initialize_request.is_some();
         let mut aggregate = Self {
             tables: RequestTables::new(random_name()?, tasks),
             host,
@@ -163,58 +165,62 @@ impl Aggregate {
             events,
             upstreams: BTreeMap::new(),
             last_upstream: 0,
-            initialize_request: greeting,
-            greeted_at: Instant::now(),
-            unanswered: None,
+            initialize_request,
+            initialized_at: Instant::now(),
+            pending_initialize: None,
             initialized_upstreams: Vec::new(),
             level,
             catalogue: Catalogue::default(),
-            fresh: CatalogueKind::ALL.into_iter().filter(|_| is_moved).map(CatalogueKind::changed).collect(),
-            waiting: Vec::new(),
+            unchanged_since_read: CatalogueKind::ALL
+                .into_iter()
+                .filter(|_| is_resumed)
+                .map(CatalogueKind::change_notification)
+                .collect(),
+            held_requests: Vec::new(),
             task_lists: Vec::new(),
             warned: HashSet::new(),
-            oddities: 0,
-            moved: upstreams,
+            dropped_messages: 0,
+            handovers: upstreams,
             tickets: BTreeMap::new(),
             running: HashSet::new(),
         };
-        aggregate.follow();
+        aggregate.apply_settings();
         Ok(OpenedAggregate { aggregate, events: from_upstreams, notes: for_shim, unread, version })
     }
 
     /// Starts configured servers that are not running, and closes servers whose entry was removed or changed.
-    fn follow(&mut self) {
+    fn apply_settings(&mut self) {
         let now = self.host.settings.borrow().clone();
         let selected = selected(&now, self.profile.as_deref());
-        let gone: Vec<String> = self
+        let removed: Vec<String> = self
             .upstreams
             .iter()
             .filter(|(name, upstream)| selected.get(*name) != Some(&upstream.config))
             .map(|(name, _)| name.clone())
             .collect();
-        for name in gone {
+        for name in removed {
             let Some(mut upstream) = self.upstreams.remove(&name) else { continue };
             upstream.end();
             let why =
                 format!("the entry of the server `{name}` in `mcp-servers.json` was removed or changed");
-            self.forget(upstream.number, &why);
-            self.catalogue.forget(&name);
+            self.fail_pending(upstream.number, &why);
+            self.catalogue.remove_links(&name);
         }
         for (name, config) in selected {
             if !self.upstreams.contains_key(&name) {
-                let ticket = self.moved.get(&name).map(|moved| moved.ticket.clone());
-                self.begin(&name, config);
+                let ticket = self.handovers.get(&name).map(|handover| handover.ticket.clone());
+                self.add_upstream(&name, config);
                 if ticket.is_some() {
                     self.open_session(&name, ticket);
                 }
             }
         }
-        self.look_up();
+        self.look_up_tools();
         self.refresh();
     }
 
     /// Adds a server without opening its session.
-    fn begin(&mut self, name: &str, config: ServerConfig) {
+    fn add_upstream(&mut self, name: &str, config: ServerConfig) {
         self.last_upstream += 1;
         let memory = self.host.memory.allowance(COPIES);
         let upstream = Upstream::new(self.last_upstream, config, mpsc::unbounded_channel(), memory);
@@ -224,7 +230,7 @@ impl Aggregate {
     /// Opens a server's session, unless it is already open.
     fn open_session(&mut self, name: &str, ticket: Option<String>) {
         let Some(upstream) = self.upstreams.get_mut(name) else { return };
-        let Some(lines) = upstream.unopened.take() else { return };
+        let Some(lines) = upstream.pending_lines.take() else { return };
         self.running.insert(upstream.number);
         let events = UpstreamEvents::new(upstream.number, self.events.clone());
         let (connection, config) = (self.id.clone(), upstream.config.clone());
@@ -232,11 +238,11 @@ impl Aggregate {
     }
 
     /// Looks up the remembered tools of new servers once the kind of client is known.
-    fn look_up(&mut self) {
-        let Some(client) = self.initialize_request.as_ref().map(InitializeRequest::kind_of_client) else {
+    fn look_up_tools(&mut self) {
+        let Some(client) = self.initialize_request.as_ref().map(InitializeRequest::client_key) else {
             return;
         };
-        let is_new = |of: &&mut Upstream| of.unopened.is_some() && !of.is_looked_up;
+        let is_new = |upstream: &&mut Upstream| upstream.pending_lines.is_some() && !upstream.is_looked_up;
         let mut wanted = Vec::new();
         for upstream in self.upstreams.values_mut().filter(is_new) {
             upstream.is_looked_up = true;
@@ -244,17 +250,17 @@ impl Aggregate {
             wanted.push((upstream.config.identity(), events));
         }
         if !wanted.is_empty() {
-            (self.host.look_up)(ToolLookup { servers: wanted, client });
+            (self.host.look_up_tools)(ToolLookup { servers: wanted, client });
         }
     }
 
     /// Lists a server's remembered tools, or starts the server if none are remembered.
-    fn remembered(&mut self, number: u64, tools: Option<RememberedTools>) {
+    fn handle_remembered_tools(&mut self, number: u64, tools: Option<CachedTools>) {
         let Some(name) = self.server(number) else { return };
         let Some(tools) = tools else { return self.open_session(&name, None) };
         if let Some(upstream) = self.upstreams.get_mut(&name) {
-            let says = tools.instructions.as_deref().map(Arc::from);
-            self.host.instructions.remember(&upstream.config.command_line(), says);
+            let instructions = tools.instructions.as_deref().map(Arc::from);
+            self.host.instructions.insert(&upstream.config.command_line(), instructions);
             upstream.remember(tools);
         }
         self.refresh();
@@ -268,15 +274,15 @@ impl Aggregate {
         self.open_session(name, None);
     }
 
-    /// Fails the client's pending requests to a closed upstream, and cancels the upstream's pending requests to the
+    /// Fails the client's pending requests to a closed upstream and cancels the upstream's pending requests to the
     /// client.
-    fn forget(&mut self, upstream: u64, why: &str) {
+    fn fail_pending(&mut self, upstream: u64, why: &str) {
         self.stop_waiting_for_tasks(upstream);
-        let (asked, of_server) = self.tables.remove_upstream(upstream);
-        for id in asked {
+        let (client_requests, server_requests) = self.tables.remove_upstream(upstream);
+        for id in client_requests {
             self.fail(&id, ErrorCode::INTERNAL_ERROR, why);
         }
-        for id in of_server {
+        for id in server_requests {
             let params = format!("{{\"requestId\":{}}}", id.as_json());
             let params = RawValue::from_string(params).ok();
             self.reply(notification_line("notifications/cancelled", params.as_deref()));
@@ -295,13 +301,13 @@ impl Aggregate {
                 // Fails if the shim copies the streams itself, because then there is no channel for notes.
                 let _ = self.notes.send(note);
             }
-            UpstreamEvent::Remembered(tools) => self.remembered(number, tools),
-            UpstreamEvent::Began(session) => self.began(number, session),
-            UpstreamEvent::Over(why) => self.session_closed(number, why),
+            UpstreamEvent::ToolsLookedUp(tools) => self.handle_remembered_tools(number, tools),
+            UpstreamEvent::Opened(session) => self.handle_session_opened(number, session),
+            UpstreamEvent::Closed(why) => self.session_closed(number, why),
         }
     }
 
-    fn began(&mut self, number: u64, session: CancellationToken) {
+    fn handle_session_opened(&mut self, number: u64, session: CancellationToken) {
         let Some((name, upstream)) =
             self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
         else {
@@ -309,7 +315,7 @@ impl Aggregate {
             return session.cancel();
         };
         upstream.session = Some(session);
-        match self.moved.remove(name) {
+        match self.handovers.remove(name) {
             Some(UpstreamHandover { capabilities, .. }) => self.mark_running(number, capabilities),
             None => self.initialize_upstream(number),
         }
@@ -326,21 +332,21 @@ impl Aggregate {
         upstream.session = None;
         match why {
             Some(why) => {
-                self.moved.remove(&name);
+                self.handovers.remove(&name);
                 self.mark_missing(number, why);
             }
             None => {
-                upstream.phase = Phase::Ended;
-                upstream.hang_up();
-                self.forget(number, &format!("the session with the server `{name}` was closed"));
-                self.catalogue.forget(&name);
+                upstream.phase = Phase::Closed;
+                upstream.close_input();
+                self.fail_pending(number, &format!("the session with the server `{name}` was closed"));
+                self.catalogue.remove_links(&name);
                 self.refresh();
             }
         }
     }
 
     /// Warns about servers that are slow to start, and retries missing servers whose retry is due.
-    fn retry(&mut self) {
+    fn handle_due_retries(&mut self) {
         let now = Instant::now();
         let due = |upstream: &&mut Upstream| upstream.retry.is_some_and(|at| at <= now);
         let mut again = Vec::new();
@@ -348,7 +354,7 @@ impl Aggregate {
             upstream.retry = None;
             again.push((
                 upstream.number,
-                upstream.phase == Phase::Coming,
+                upstream.phase == Phase::Starting,
                 upstream.session.is_some(),
                 upstream.config.clone(),
             ));
@@ -362,24 +368,24 @@ impl Aggregate {
             } else if has_session {
                 self.initialize_upstream(number);
             } else {
-                self.begin_again(config);
+                self.restart(config);
             }
         }
     }
 
-    fn begin_again(&mut self, config: ServerConfig) {
+    fn restart(&mut self, config: ServerConfig) {
         let name = config.name.clone();
         let before = self.upstreams.remove(&name);
-        self.begin(&name, config);
+        self.add_upstream(&name, config);
         self.open_session(&name, None);
         if let (Some(upstream), Some(before)) = (self.upstreams.get_mut(&name), before) {
-            upstream.after(&before);
+            upstream.copy_retries_from(&before);
         }
     }
 
-    fn to_upstream(&self, upstream: u64, line: Vec<u8>, held: MemoryShare) {
-        if let Some(upstream) = self.upstreams.values().find(|of| of.number == upstream)
-            && let Err(full) = upstream.send(line, held)
+    fn send_to_upstream(&self, number: u64, line: Vec<u8>, share: MemoryShare) {
+        if let Some(upstream) = self.upstreams.values().find(|upstream| upstream.number == number)
+            && let Err(full) = upstream.send(line, share)
         {
             tracing::warn!("{full}");
         }
@@ -395,6 +401,6 @@ impl Aggregate {
 
     /// Returns `true` if the user has closed the sessions of all servers.
     fn user_closed_all(&self) -> bool {
-        !self.upstreams.is_empty() && self.upstreams.values().all(|upstream| upstream.phase == Phase::Ended)
+        !self.upstreams.is_empty() && self.upstreams.values().all(|upstream| upstream.phase == Phase::Closed)
     }
 }

@@ -2,7 +2,7 @@
 //! several servers.
 //!
 //! - Refuses a peer that belongs to another user before reading its input.
-//! - Opens sessions only through [`AggregateHost::open`], and knows nothing else about them.
+//! - Opens sessions only through [`AggregateHost::open`] and knows nothing else about them.
 //! - Never judges a call and never asks the user: every request for a server goes to the server's session.
 //!
 //! ```no_run
@@ -31,4 +31,4 @@ pub use listener::{
     ClientStdio, ListenError, Listener, Locks, OutgoingNote, Peer, RunDescriptors, forward_notes, send,
 };
 pub use selection::unknown_profile;
-pub use ticket::{CUT_OFF, TicketError, as_base64, keep, redeem};
+pub use ticket::{HANDOVER_ERROR, TicketError, as_base64, issue_ticket, redeem};

@@ -3,7 +3,7 @@
 //! - One daemon runs per user: it locks both the state directory and the socket.
 //! - Refuses a peer that belongs to another user before reading its input.
 
-use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
+use ironcurtain_mcp::wire::{Input, LineSink, LineSource, Output};
 use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::{Hello, HelloRefusal, MAX_FRAME_BYTES, RefusalCode, ShimNote, VERSION, Welcome};
 use rustix::fs::FlockOperation;
@@ -25,9 +25,9 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Flags that keep received descriptors from leaking into child processes. On platforms without `CMSG_CLOEXEC`, the
 /// daemon starts no child processes.
 #[cfg(target_os = "linux")]
-const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
+const RECEIVE_FLAGS: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
 #[cfg(not(target_os = "linux"))]
-const RECEIVE: RecvFlags = RecvFlags::DONTWAIT;
+const RECEIVE_FLAGS: RecvFlags = RecvFlags::DONTWAIT;
 
 /// Maximum length of a hello message, in bytes.
 const MAX_HELLO_LEN: usize = 64 * 1024;
@@ -60,13 +60,13 @@ pub enum ListenError {
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
-    place: Place,
+    socket_file: SocketFile,
     locks: Locks,
 }
 
 /// Path of the socket file. Dropping this value removes the file.
 #[derive(Debug)]
-struct Place(PathBuf);
+struct SocketFile(PathBuf);
 
 /// Locks that keep a second daemon from using the same state directory or socket.
 #[derive(Debug)]
@@ -95,14 +95,14 @@ pub struct Peer {
 #[derive(Debug)]
 pub struct ClientStdio {
     /// Stream that the client writes to.
-    pub input: Inlet,
+    pub input: LineSource,
     /// Stream that the client reads from.
-    pub output: Outlet,
+    pub output: LineSink,
 }
 
 impl Lock {
     /// Locks the file without waiting. Creates the file if it does not exist.
-    fn take(path: PathBuf) -> Result<Self, ListenError> {
+    fn acquire(path: PathBuf) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Lock { path: path.clone(), source };
         let file = bounded_read::open_own(&path).map_err(failed)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -129,7 +129,7 @@ impl Listener {
     /// Returns [`ListenError`] if another daemon is running or the socket cannot be bound.
     pub fn bind(path: &Path, state: &Path) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Io { path: path.to_path_buf(), source };
-        let locks = [Lock::take(state.join("lock"))?, Lock::take(path.with_extension("lock"))?];
+        let locks = [Lock::acquire(state.join("lock"))?, Lock::acquire(path.with_extension("lock"))?];
         match std::fs::remove_file(path) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -137,7 +137,7 @@ impl Listener {
         }
         let socket = UnixListener::bind(path).map_err(failed)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        Ok(Self { socket, place: Place(path.to_path_buf()), locks: Locks { _both: locks } })
+        Ok(Self { socket, socket_file: SocketFile(path.to_path_buf()), locks: Locks { _both: locks } })
     }
 
     /// Accepts the next connection.
@@ -150,14 +150,14 @@ impl Listener {
 
     /// Stops listening. Returns the locks, which remain held until they are dropped.
     pub fn close(self) -> Locks {
-        let Self { socket, place, locks } = self;
-        drop(place);
+        let Self { socket, socket_file, locks } = self;
+        drop(socket_file);
         drop(socket);
         locks
     }
 }
 
-impl Drop for Place {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         // If this fails, the next start removes the stale socket.
         let _ = std::fs::remove_file(&self.0);
@@ -185,9 +185,9 @@ impl Peer {
             refuse(&mut stream, RefusalCode::OtherUser, text).await;
             return None;
         }
-        let met = tokio::time::timeout(HELLO_TIMEOUT, read_hello(&stream, descriptors)).await;
-        let (hello, descriptors) = match met {
-            Ok(Ok(met)) => met,
+        let received = tokio::time::timeout(HELLO_TIMEOUT, read_hello(&stream, descriptors)).await;
+        let (hello, descriptors) = match received {
+            Ok(Ok(received)) => received,
             Ok(Err(problem)) => {
                 refuse(&mut stream, RefusalCode::Malformed, format!("invalid hello message: {problem}"))
                     .await;
@@ -226,9 +226,9 @@ impl Peer {
     /// Fails unless there are exactly four descriptors, or five if `has_terminal` is `true`.
     pub fn take_run(&mut self, has_terminal: bool) -> io::Result<RunDescriptors> {
         let missing = || io::Error::new(io::ErrorKind::InvalidData, "the standard streams are missing");
-        let mut given = std::mem::take(&mut self.descriptors);
-        let questions = if has_terminal { given.pop() } else { None };
-        let [stdin, stdout, stderr, link] = given.try_into().map_err(|_| missing())?;
+        let mut descriptors = std::mem::take(&mut self.descriptors);
+        let questions = if has_terminal { descriptors.pop() } else { None };
+        let [stdin, stdout, stderr, link] = descriptors.try_into().map_err(|_| missing())?;
         if questions.is_some() != has_terminal {
             return Err(missing());
         }
@@ -240,8 +240,8 @@ impl Peer {
     /// # Errors
     /// Fails unless there is exactly one descriptor and it is a socket.
     pub fn take_link(&mut self) -> io::Result<UnixStream> {
-        let given = std::mem::take(&mut self.descriptors);
-        let [link] = <[OwnedFd; 1]>::try_from(given)
+        let descriptors = std::mem::take(&mut self.descriptors);
+        let [link] = <[OwnedFd; 1]>::try_from(descriptors)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the socket is missing"))?;
         rustix::net::sockopt::socket_type(&link)?;
         let link = std::os::unix::net::UnixStream::from(link);
@@ -254,11 +254,11 @@ impl Peer {
     /// # Errors
     /// Fails unless there are exactly two descriptors and both are pipes or sockets.
     pub fn take_stdio(&mut self) -> io::Result<ClientStdio> {
-        let mut given = std::mem::take(&mut self.descriptors).into_iter();
-        match (given.next(), given.next(), given.next()) {
+        let mut descriptors = std::mem::take(&mut self.descriptors).into_iter();
+        match (descriptors.next(), descriptors.next(), descriptors.next()) {
             (Some(input), Some(output), None) => {
                 let (input, output) = (Input::new(input)?, Output::new(output)?);
-                Ok(ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) })
+                Ok(ClientStdio { input: LineSource::Stream(input), output: LineSink::Stream(output) })
             }
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "standard input and output are missing")),
         }
@@ -358,14 +358,15 @@ fn receive(stream: &UnixStream, mut descriptors: Option<&mut Vec<OwnedFd>>) -> i
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(5))];
     let space = if descriptors.is_some() { &mut space[..] } else { &mut [] };
     let mut ancillary = RecvAncillaryBuffer::new(space);
-    let got = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RECEIVE)?;
+    let result =
+        rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RECEIVE_FLAGS)?;
     for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(mut given) = message {
-            descriptors.iter_mut().for_each(|descriptors| descriptors.extend(given.by_ref()));
+        if let RecvAncillaryMessage::ScmRights(mut received) = message {
+            descriptors.iter_mut().for_each(|descriptors| descriptors.extend(received.by_ref()));
         }
     }
     let [byte] = byte;
-    Ok((got.bytes == 1).then_some(byte))
+    Ok((result.bytes == 1).then_some(byte))
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 /// Name of the state file in the directory of a session or connection.
-const NAME: &str = "moved.json";
+const STATE_FILE: &str = "moved.json";
 
 /// Error for calls that are in flight during a handover.
-pub const CUT_OFF: &str = "IronCurtain moved to its app while this call was in flight, so its outcome is unknown; check before \
+pub const HANDOVER_ERROR: &str = "IronCurtain moved to its app while this call was in flight, so its outcome is unknown; check before \
     you call again";
 
 /// Maximum size of the state file, in bytes. It holds one partial client message and the subscriptions.
@@ -35,7 +35,7 @@ pub enum TicketError {
 
 /// Content of a state file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept<T> {
+struct StateFile<T> {
     secret: String,
     state: T,
 }
@@ -44,11 +44,11 @@ struct Kept<T> {
 ///
 /// # Errors
 /// Returns the operating system's error if the file cannot be written.
-pub fn keep(sessions: &Path, id: &str, state: impl Serialize) -> io::Result<String> {
+pub fn issue_ticket(sessions: &Path, id: &str, state: impl Serialize) -> io::Result<String> {
     let secret = random_name()?;
     let ticket = format!("{id}.{secret}");
-    let kept = serde_json::to_string(&Kept { secret, state })?;
-    atomic_file::replace(&sessions.join(id).join(NAME), &kept)?;
+    let state_file = serde_json::to_string(&StateFile { secret, state })?;
+    atomic_file::replace(&sessions.join(id).join(STATE_FILE), &state_file)?;
     Ok(ticket)
 }
 
@@ -67,18 +67,18 @@ pub fn redeem<T: DeserializeOwned>(
     if !is_name(id) || !is_name(secret) {
         return Err(TicketError::Unknown);
     }
-    let file = sessions.join(id).join(NAME);
-    let opened = match bounded_read::open_unlinked(&file) {
+    let file = sessions.join(id).join(STATE_FILE);
+    let opened = match bounded_read::open_nofollow(&file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(TicketError::Unknown),
         opened => opened?,
     };
-    let kept: Kept<Box<RawValue>> =
+    let state_file: StateFile<Box<RawValue>> =
         serde_json::from_reader(BufReader::new(opened.take(MAX_LEN))).map_err(io::Error::from)?;
-    if kept.secret != secret {
+    if state_file.secret != secret {
         return Err(TicketError::Unknown);
     }
     // If the state has a different type, the ticket belongs to another caller.
-    let state: T = serde_json::from_str(kept.state.get()).map_err(|_| TicketError::Unknown)?;
+    let state: T = serde_json::from_str(state_file.state.get()).map_err(|_| TicketError::Unknown)?;
     if !is_for(id, &state) {
         return Err(TicketError::Unknown);
     }

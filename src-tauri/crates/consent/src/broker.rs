@@ -6,17 +6,17 @@
 //! - A call is allowed only by an answer that names one of the question's offers and one of that offer's lifetimes.
 //!   [`Broker::deny`] can only deny. Every question has its own outcome.
 
+use super::expired_questions::{ExpiredQuestions, Inquiry};
 use super::identical::IdenticalQuestions;
-use super::missed::{Inquiry, MissedQuestions};
 use super::rate::{DeniedCalls, MAX_LISTED, QuestionLimits, QuestionRate};
 use super::showable::{NotShowable, WaitingQuestion, WaitingQuestions};
 use super::{
-    Answer, Consent, DenialReach, DenialScope, Lifetime, Question, SessionDenial, Slot, Stop, Stops,
-    Withdrawn,
+    Answer, AnswerSlot, Consent, DenialReach, DenialScope, Lifetime, Question, SessionDenial, Stop, Stops,
+    WithdrawalReason,
 };
 use ironcurtain_audit::EscalationResult;
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_protocol::AskedOn;
+use ironcurtain_protocol::PromptLocation;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub enum QuestionOutcome {
     },
     /// A stop (a lockdown, a paused session or a session-long denial) denied the call.
     Stopped(Stop),
-    /// The user could not be asked, for this reason.
+    /// The user could not be asked. Contains the reason.
     Unavailable(String),
     /// The user closed the dialog without an answer.
     Closed,
@@ -58,7 +58,7 @@ pub enum QuestionOutcome {
 impl QuestionOutcome {
     /// Converts the outcome to the form that the audit log stores.
     #[must_use]
-    pub fn on_record(&self) -> EscalationResult {
+    pub fn audit_result(&self) -> EscalationResult {
         match self {
             Self::Allowed { .. } => EscalationResult::Approved,
             Self::Denied { .. } => EscalationResult::Denied,
@@ -76,14 +76,14 @@ impl QuestionOutcome {
 pub struct Broker {
     consent: Arc<dyn Consent>,
     /// Front ends that replace `consent` for individual sessions, keyed by session id.
-    elsewhere: Arc<Mutex<HashMap<String, Arc<dyn Consent>>>>,
+    session_front_ends: Arc<Mutex<HashMap<String, Arc<dyn Consent>>>>,
     /// Warning added to each question, if any.
     notice: Option<String>,
     open: watch::Sender<usize>,
-    questions: Arc<Mutex<Vec<OnScreen>>>,
-    by_session: WaitingQuestions,
+    questions: Arc<Mutex<Vec<PendingDenial>>>,
+    waiting: WaitingQuestions,
     stops: Stops,
-    missed: MissedQuestions,
+    expired: ExpiredQuestions,
     pub(super) identical: IdenticalQuestions,
     pub(super) rate: Arc<QuestionRate>,
     pub(super) denied: Arc<DeniedCalls>,
@@ -91,7 +91,7 @@ pub struct Broker {
 
 /// An open question and the channel that denies it. The value sent is an optional note for the agent.
 #[derive(Debug)]
-struct OnScreen {
+struct PendingDenial {
     shown: OpenQuestion,
     deny: Option<oneshot::Sender<Option<String>>>,
 }
@@ -111,13 +111,13 @@ impl Broker {
     pub fn new(consent: Arc<dyn Consent>, stops: Stops, notice: Option<String>) -> Self {
         Self {
             consent,
-            elsewhere: Arc::default(),
+            session_front_ends: Arc::default(),
             notice,
             open: watch::Sender::new(0),
             questions: Arc::default(),
-            by_session: WaitingQuestions::default(),
+            waiting: WaitingQuestions::default(),
             stops,
-            missed: MissedQuestions::default(),
+            expired: ExpiredQuestions::default(),
             identical: IdenticalQuestions::default(),
             rate: Arc::default(),
             denied: Arc::default(),
@@ -127,26 +127,26 @@ impl Broker {
     /// Returns `true` if this process can ask a user.
     #[must_use]
     pub fn can_ask(&self) -> bool {
-        self.asked_on() != AskedOn::Nobody
+        self.prompt_location() != PromptLocation::Nobody
     }
 
     /// Returns the kind of front end that asks the user.
     #[must_use]
-    pub fn asked_on(&self) -> AskedOn {
-        self.consent.asked_on()
+    pub fn prompt_location(&self) -> PromptLocation {
+        self.consent.prompt_location()
     }
 
     /// Uses a different front end for this session's questions until [`Self::end_session`] is called.
-    pub fn ask_elsewhere(&self, session: &str, consent: Arc<dyn Consent>) {
-        self.lock_elsewhere().insert(session.to_owned(), consent);
+    pub fn set_session_front_end(&self, session: &str, consent: Arc<dyn Consent>) {
+        self.lock_front_ends().insert(session.to_owned(), consent);
     }
 
-    fn lock_elsewhere(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn Consent>>> {
-        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_front_ends(&self) -> MutexGuard<'_, HashMap<String, Arc<dyn Consent>>> {
+        self.session_front_ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn consent_for(&self, session: &str) -> Arc<dyn Consent> {
-        self.lock_elsewhere().get(session).unwrap_or(&self.consent).clone()
+        self.lock_front_ends().get(session).unwrap_or(&self.consent).clone()
     }
 
     /// Returns a receiver for the number of open questions.
@@ -163,7 +163,7 @@ impl Broker {
 
     /// Returns `true` if this question can be listed and answered together with an open question from the same agent
     /// about a different server.
-    pub(super) fn joins_list(&self, question: &Question) -> bool {
+    pub(super) fn can_join_batch(&self, question: &Question) -> bool {
         let open = self.lock_open();
         let of_agent =
             || open.iter().map(|open| &*open.shown.question).filter(|open| open.is_of_same_agent(question));
@@ -171,18 +171,18 @@ impl Broker {
             && of_agent().any(|open| open.server != question.server && question.joins(std::iter::once(open)))
     }
 
-    /// Denies the open questions that `is_meant` selects, and returns their ids. `note` is sent to the agent.
-    pub fn deny(&self, is_meant: impl Fn(&Question) -> bool, note: Option<&str>) -> Vec<String> {
+    /// Denies the open questions that `is_selected` selects and returns their ids. `note` is sent to the agent.
+    pub fn deny(&self, is_selected: impl Fn(&Question) -> bool, note: Option<&str>) -> Vec<String> {
         let mut open = self.lock_open();
-        let meant = open.iter_mut().filter(|open| is_meant(&open.shown.question));
-        let denied = meant.filter_map(|open| {
+        let selected = open.iter_mut().filter(|open| is_selected(&open.shown.question));
+        let denied = selected.filter_map(|open| {
             let is_sent = open.deny.take()?.send(note.map(str::to_owned)).is_ok();
             is_sent.then(|| open.shown.question.id.clone())
         });
         denied.collect()
     }
 
-    fn lock_open(&self) -> MutexGuard<'_, Vec<OnScreen>> {
+    fn lock_open(&self) -> MutexGuard<'_, Vec<PendingDenial>> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -194,8 +194,8 @@ impl Broker {
 
     /// Returns the questions that expired unanswered.
     #[must_use]
-    pub fn missed(&self) -> &MissedQuestions {
-        &self.missed
+    pub fn expired_questions(&self) -> &ExpiredQuestions {
+        &self.expired
     }
 
     /// Shows the user a message that requires no answer.
@@ -206,8 +206,8 @@ impl Broker {
     /// Removes a closed session's denials, stops, expired questions and front end.
     pub fn end_session(&self, session: &str) {
         self.stops.end_session(session);
-        self.missed.end_session(session);
-        self.lock_elsewhere().remove(session);
+        self.expired.end_session(session);
+        self.lock_front_ends().remove(session);
     }
 
     /// Remembers a denial, and applies it to the other calls that the user chose to deny with it.
@@ -219,8 +219,8 @@ impl Broker {
         limits: QuestionLimits,
     ) {
         let Inquiry { question, call, scope, .. } = inquiry;
-        self.missed.drop_denied(*call);
-        self.denied.note(*call, note.clone(), Instant::now(), limits.denial_holds);
+        self.expired.drop_denied(*call);
+        self.denied.remember(*call, note.clone(), Instant::now(), limits.denial_duration);
         match reach {
             DenialReach::Call => {}
             DenialReach::Waiting => {
@@ -238,7 +238,7 @@ impl Broker {
     /// Pauses a session and discards its late approvals. Returns `false` if the session was already paused.
     pub fn pause(&self, session: &str) -> bool {
         let paused = self.stops.pause(session);
-        self.missed.end_session(session);
+        self.expired.end_session(session);
         paused
     }
 
@@ -247,7 +247,7 @@ impl Broker {
     /// # Errors
     /// Returns [`NotShowable`] if the question cannot be shown.
     pub(super) fn register_waiting(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
-        self.by_session.enter(question)
+        self.waiting.register(question)
     }
 
     /// Asks the user. Returns when the user answers, the deadline passes, a stop applies, or `settled` completes.
@@ -257,32 +257,32 @@ impl Broker {
         scope: &DenialScope,
         settled: impl Future<Output = ()>,
     ) -> QuestionOutcome {
-        self.ask_somewhere(question, scope, settled, || {}).await.0
+        self.ask_with_location(question, scope, settled, || {}).await.0
     }
 
     /// Like [`ask`](Self::ask). Also returns whether the answer came from the session's own front end
-    /// ([`ask_elsewhere`](Self::ask_elsewhere)). Calls `on_working` whenever the user is active in the dialog.
-    pub(super) async fn ask_somewhere(
+    /// ([`set_session_front_end`](Self::set_session_front_end)). Calls `on_activity` whenever the user is active in the dialog.
+    pub(super) async fn ask_with_location(
         &self,
         question: Question,
         scope: &DenialScope,
         settled: impl Future<Output = ()>,
-        on_working: impl Fn(),
+        on_activity: impl Fn(),
     ) -> (QuestionOutcome, bool) {
         let question = Question { notice: self.notice.clone(), ..question };
-        let registration = match self.by_session.enter(&question) {
+        let registration = match self.waiting.register(&question) {
             Ok(registration) => registration,
             Err(why) => return (QuestionOutcome::Unavailable(why.to_string()), false),
         };
         let (answer, answered) = oneshot::channel();
-        let (working, mut works) = mpsc::channel(1);
+        let (activity, mut works) = mpsc::channel(1);
         let (deny, mut denied) = oneshot::channel();
         let (deadline, session) = (question.deadline, question.session.clone());
-        let mut shown = Shown::new(self, &question, registration, deny);
+        let mut shown = OpenQuestionGuard::new(self, &question, registration, deny);
         let is_elsewhere = !Arc::ptr_eq(&shown.consent, &self.consent);
         let mut is_answered = false;
         let offers = question.offers.clone();
-        shown.consent.ask(question, Slot { answer, working });
+        shown.consent.ask(question, AnswerSlot { answer, activity });
         let mut ends = Instant::now() + deadline;
         let last = Instant::now() + MAX_DURATION;
         let stopped = self.stops.stopped(&session, scope);
@@ -292,28 +292,28 @@ impl Broker {
                 biased;
                 // A stop wins over an answer that arrives at the same moment.
                 stop = &mut stopped => {
-                    shown.why = Some(Withdrawn::Stopped);
+                    shown.why = Some(WithdrawalReason::Stopped);
                     break QuestionOutcome::Stopped(stop);
                 }
                 Ok(note) = &mut denied => {
-                    shown.why = Some(Withdrawn::Stopped);
+                    shown.why = Some(WithdrawalReason::Stopped);
                     break QuestionOutcome::Denied { note, reach: DenialReach::Call };
                 }
                 answer = &mut answered => {
                     shown.why = None;
                     is_answered = answer.is_ok();
-                    break answer.map_or(QuestionOutcome::Closed, |answer| understood(answer, &offers));
+                    break answer.map_or(QuestionOutcome::Closed, |answer| to_outcome(answer, &offers));
                 }
                 () = &mut settled => {
-                    shown.why = Some(Withdrawn::Settled);
+                    shown.why = Some(WithdrawalReason::Settled);
                     break QuestionOutcome::Settled;
                 }
                 Some(()) = works.recv() => {
                     ends = (Instant::now() + deadline).min(last);
-                    on_working();
+                    on_activity();
                 }
                 () = tokio::time::sleep_until(ends) => {
-                    shown.why = Some(Withdrawn::Deadline);
+                    shown.why = Some(WithdrawalReason::Deadline);
                     break QuestionOutcome::TimedOut;
                 }
             }
@@ -325,16 +325,16 @@ impl Broker {
 }
 
 /// Guard for an open question. Dropping it withdraws the question.
-struct Shown<'a> {
+struct OpenQuestionGuard<'a> {
     broker: &'a Broker,
     consent: Arc<dyn Consent>,
     id: String,
     /// Withdrawal reason to report to the front end on drop; `None` if the front end has already closed the question.
-    why: Option<Withdrawn>,
+    why: Option<WithdrawalReason>,
     _registration: WaitingQuestion,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> OpenQuestionGuard<'a> {
     fn new(
         broker: &'a Broker,
         question: &Question,
@@ -342,19 +342,19 @@ impl<'a> Shown<'a> {
         deny: oneshot::Sender<Option<String>>,
     ) -> Self {
         let shown = OpenQuestion { question: Arc::new(question.clone()), since_ms: now_ms() };
-        broker.lock_open().push(OnScreen { shown, deny: Some(deny) });
+        broker.lock_open().push(PendingDenial { shown, deny: Some(deny) });
         broker.open.send_modify(|n| *n += 1);
         Self {
             broker,
             consent: broker.consent_for(&question.session),
             id: question.id.clone(),
-            why: Some(Withdrawn::Cancelled),
+            why: Some(WithdrawalReason::Cancelled),
             _registration: registration,
         }
     }
 }
 
-impl Drop for Shown<'_> {
+impl Drop for OpenQuestionGuard<'_> {
     fn drop(&mut self) {
         self.broker.lock_open().retain(|open| open.shown.question.id != self.id);
         self.broker.open.send_modify(|n| *n = n.saturating_sub(1));
@@ -364,7 +364,7 @@ impl Drop for Shown<'_> {
     }
 }
 
-fn understood(answer: Answer, offers: &[super::Offer]) -> QuestionOutcome {
+fn to_outcome(answer: Answer, offers: &[super::Offer]) -> QuestionOutcome {
     match answer {
         Answer::Deny { note, reach } => QuestionOutcome::Denied { note, reach },
         Answer::Unavailable { why } => QuestionOutcome::Unavailable(why),

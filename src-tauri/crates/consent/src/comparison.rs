@@ -21,7 +21,7 @@ const MAX_CHANGE_LEN: usize = 256 * 1024;
 /// Time limit for reading and comparing a file.
 const TIMEOUT: Duration = Duration::from_millis(300);
 /// Time limit for the diff algorithm. A diff that reaches it is correct but not minimal.
-const COMPARING: Duration = Duration::from_millis(100);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(100);
 /// Number of unchanged lines shown before and after each change.
 const CONTEXT: usize = 3;
 
@@ -29,15 +29,15 @@ const CONTEXT: usize = 3;
 #[derive(Debug)]
 pub struct FileComparison {
     path: CanonicalPath,
-    stood: String,
-    pub(super) outcome: Compared,
+    state_before: String,
+    pub(super) outcome: ComparisonResult,
 }
 
 /// Result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Compared {
+pub(super) enum ComparisonResult {
     /// Diff of the file, with line counts.
-    Lines {
+    Diff {
         /// Changed lines, each preceded by `+` or `-`, and lines of context.
         text: String,
         /// Number of added lines.
@@ -47,10 +47,10 @@ pub(super) enum Compared {
         /// Number of lines in the current file.
         before: usize,
         /// Reason the server's result may differ from this diff, if there is one.
-        doubt: Option<&'static str>,
+        caveat: Option<&'static str>,
     },
     /// No diff was computed. Contains the reason to show to the user.
-    Not(&'static str),
+    Failed(&'static str),
 }
 
 /// Change described by the call's arguments.
@@ -64,21 +64,21 @@ impl FileComparison {
     /// Compares the file with the content that the call would write. Returns `None` if the call does not fully
     /// determine the content.
     pub async fn of(call: &ResolvedCall, found: &FoundPaths) -> Option<Self> {
-        let (path, change) = whole_change(call, found)?;
-        let stood = file_state(&path);
+        let (path, change) = only_change(call, found)?;
+        let state_before = file_state(&path);
         let at = path.clone();
         let comparing = tokio::task::spawn_blocking(move || compare(&at, &change));
         let outcome = match tokio::time::timeout(TIMEOUT, comparing).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) | Err(_) => Compared::Not("reading it takes too long"),
+            Ok(Err(_)) | Err(_) => ComparisonResult::Failed("reading it takes too long"),
         };
-        Some(Self { path, stood, outcome })
+        Some(Self { path, state_before, outcome })
     }
 
     /// Returns `true` if the file on disk is unchanged since the comparison.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        file_state(&self.path) == self.stood
+        file_state(&self.path) == self.state_before
     }
 }
 
@@ -98,7 +98,7 @@ pub fn file_state(path: &CanonicalPath) -> String {
 
 /// Returns the only file that the call writes, and the change to it. Returns `None` if another argument could affect
 /// the change.
-fn whole_change(call: &ResolvedCall, found: &FoundPaths) -> Option<(CanonicalPath, Change)> {
+fn only_change(call: &ResolvedCall, found: &FoundPaths) -> Option<(CanonicalPath, Change)> {
     let [given] = call.given() else { return None };
     let Resource::Path(path) = &given.value else { return None };
     let argument = call.argument(given);
@@ -112,8 +112,10 @@ fn whole_change(call: &ResolvedCall, found: &FoundPaths) -> Option<(CanonicalPat
             (name, _) if *name == **argument => {}
             ("dryRun", Value::Bool(false)) | (_, Value::Null) => {}
             ("content", Value::String(text)) if change.is_none() => {
-                let puts =
-                    matches!(Verb::of_tool(call.tool()), Some(Verb::Create | Verb::Write | Verb::Overwrite));
+                let puts = matches!(
+                    Verb::from_tool_name(call.tool()),
+                    Some(Verb::Create | Verb::Write | Verb::Overwrite)
+                );
                 change = Some(Change::Content(puts.then(|| text.clone())?));
             }
             ("edits", Value::Array(edits)) if change.is_none() => {
@@ -127,35 +129,35 @@ fn whole_change(call: &ResolvedCall, found: &FoundPaths) -> Option<(CanonicalPat
     Some((path.clone(), change?))
 }
 
-fn compare(path: &CanonicalPath, change: &Change) -> Compared {
-    let before = match text(path) {
+fn compare(path: &CanonicalPath, change: &Change) -> ComparisonResult {
+    let before = match read_text(path) {
         Ok(before) => before,
-        Err(why) => return Compared::Not(why),
+        Err(why) => return ComparisonResult::Failed(why),
     };
     match change {
         Change::Content(after) if after.len() as u64 > MAX_LEN => {
-            Compared::Not("it would be longer than 1 MB")
+            ComparisonResult::Failed("it would be longer than 1 MB")
         }
-        Change::Content(after) => lines(&before, after, None),
+        Change::Content(after) => diff_lines(&before, after, None),
         Change::Edits(edits) => {
             let before = before.replace("\r\n", "\n");
-            match edited(&before, edits) {
-                Some((after, doubt)) => lines(&before, &after, doubt),
-                None => Compared::Not("the text to replace was not found"),
+            match apply_edits(&before, edits) {
+                Some((after, caveat)) => diff_lines(&before, &after, caveat),
+                None => ComparisonResult::Failed("the text to replace was not found"),
             }
         }
     }
 }
 
 /// Reads a file of at most [`MAX_LEN`] bytes as UTF-8 without NUL. The error is a reason to show to the user.
-fn text(path: &CanonicalPath) -> Result<String, &'static str> {
-    let unread = |problem: io::Error| {
+fn read_text(path: &CanonicalPath) -> Result<String, &'static str> {
+    let read_failed = |problem: io::Error| {
         let refused = problem.kind() == io::ErrorKind::PermissionDenied;
         if refused { "you do not have permission to read it" } else { "it could not be read" }
     };
     let mut bytes = Vec::new();
-    let file = bounded_read::open_without_links(path.as_path()).map_err(unread)?;
-    file.take(MAX_LEN + 1).read_to_end(&mut bytes).map_err(unread)?;
+    let file = bounded_read::open_no_symlinks(path.as_path()).map_err(read_failed)?;
+    file.take(MAX_LEN + 1).read_to_end(&mut bytes).map_err(read_failed)?;
     if bytes.len() as u64 > MAX_LEN {
         return Err("it is longer than 1 MB");
     }
@@ -165,24 +167,24 @@ fn text(path: &CanonicalPath) -> Result<String, &'static str> {
 
 /// Applies each edit to the first match of its old text, as file servers do. Returns the new text and any reason the
 /// server's result may differ. Returns `None` if an old text is missing.
-fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'static str>)> {
-    let (mut text, mut doubt) = (before.to_owned(), None);
+fn apply_edits(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'static str>)> {
+    let (mut text, mut caveat) = (before.to_owned(), None);
     for (old, new) in edits {
         let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
         match text.matches(&old).take(2).count() {
             0 => return None,
             _ if old.is_empty() => return None,
             1 => {}
-            _ => doubt = Some("in the first of several places"),
+            _ => caveat = Some("in the first of several places"),
         }
         text = text.replacen(&old, &new, 1);
     }
-    Some((text, doubt))
+    Some((text, caveat))
 }
 
 /// Returns the diff with context lines. Distant changes are separated by a line that contains a line number.
-fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
-    let diff = TextDiff::configure().timeout(COMPARING).diff_lines(before, after);
+fn diff_lines(before: &str, after: &str, caveat: Option<&'static str>) -> ComparisonResult {
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(before, after);
     let (mut text, mut end) = (String::new(), 0);
     for group in diff.grouped_ops(CONTEXT) {
         let start = group.first().map_or(0, |first| first.old_range().start);
@@ -199,19 +201,19 @@ fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
         end = group.last().map_or(end, |last| last.old_range().end);
     }
     if text.len() > MAX_CHANGE_LEN {
-        return Compared::Not("the change is longer than 256 kB");
+        return ComparisonResult::Failed("the change is longer than 256 kB");
     }
     let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
     let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
-    Compared::Lines { text, added, removed, before: before.lines().count(), doubt }
+    ComparisonResult::Diff { text, added, removed, before: before.lines().count(), caveat }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn change(text: &str, added: usize, removed: usize, before: usize) -> Compared {
-        Compared::Lines { text: text.into(), added, removed, before, doubt: None }
+    fn change(text: &str, added: usize, removed: usize, before: usize) -> ComparisonResult {
+        ComparisonResult::Diff { text: text.into(), added, removed, before, caveat: None }
     }
 
     fn content(text: &str) -> Change {
@@ -236,10 +238,10 @@ mod tests {
         assert_eq!(compare(&path, &content(&before)), change("", 0, 0, 20));
         assert_eq!(
             compare(&path, &edits(&[("ten", "10")])),
-            Compared::Not("the text to replace was not found")
+            ComparisonResult::Failed("the text to replace was not found")
         );
-        let Compared::Lines { doubt, .. } = compare(&path, &edits(&[("1", "one")])) else { panic!() };
-        assert_eq!(doubt, Some("in the first of several places"));
+        let ComparisonResult::Diff { caveat, .. } = compare(&path, &edits(&[("1", "one")])) else { panic!() };
+        assert_eq!(caveat, Some("in the first of several places"));
         std::fs::write(&file, "a\r\nb").unwrap();
         let shown = "-a\r\n-b\n\u{2026} no line end\n+a\n+b\n";
         assert_eq!(compare(&path, &content("a\nb\n")), change(shown, 2, 2, 2));
@@ -257,16 +259,16 @@ mod tests {
         std::fs::write(root.join("folder/secret"), "secret\n").unwrap();
         std::os::unix::fs::symlink(root.join("folder"), root.join("swapped")).unwrap();
         std::os::unix::fs::symlink(root.join("folder/secret"), root.join("link")).unwrap();
-        let unread = Compared::Not("it could not be read");
+        let read_failed = ComparisonResult::Failed("it could not be read");
         assert_eq!(
             [compared("link"), compared("swapped/secret"), compared("folder")],
-            [unread.clone(), unread.clone(), unread]
+            [read_failed.clone(), read_failed.clone(), read_failed]
         );
         // Without a symlink, the same file is compared.
         assert_eq!(compared("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1, 1));
         std::fs::write(root.join("bytes"), b"PK\x03\x04\0\xff").unwrap();
-        assert_eq!(compared("bytes"), Compared::Not("it is not text"));
+        assert_eq!(compared("bytes"), ComparisonResult::Failed("it is not text"));
         std::fs::File::create(root.join("long")).unwrap().set_len(MAX_LEN + 1).unwrap();
-        assert_eq!(compared("long"), Compared::Not("it is longer than 1 MB"));
+        assert_eq!(compared("long"), ComparisonResult::Failed("it is longer than 1 MB"));
     }
 }

@@ -13,7 +13,7 @@ mod flags;
 mod request;
 
 use super::words::{Amount, note};
-use super::{Consequence, Piece};
+use super::{Consequence, TextPart};
 use crate::found_paths::{FoundPath, FoundPaths};
 pub(super) use called::text_of;
 use ironcurtain_paths::{CanonicalPath, Link, PathKind};
@@ -32,7 +32,7 @@ const MAX_TITLE_LEN: usize = 120;
 pub(super) struct CallEffects<'a> {
     pub(super) call: &'a ResolvedCall,
     pub(super) found: &'a FoundPaths,
-    pub(super) asked: &'a [PendingApproval],
+    pub(super) approvals: &'a [PendingApproval],
     /// Amount of content that would be written or changed, or `None` if unknown.
     pub(super) amount: Option<Amount>,
     /// The user's home directory, used to recognize autostart files.
@@ -62,12 +62,12 @@ pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a
     effects.github(&mut output);
     effects.request(&mut output);
     // Only the tool knows the default for a missing value, so the line names the tool.
-    let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
+    let absent = |approval: &PendingApproval| approval.subject == ApprovalSubject::Absent;
     if output.lines.is_empty() {
         let called = effects.called(&mut output);
         output.lines.push(Consequence::new(Verb::Use, called));
-    } else if effects.asked.iter().any(absent) {
-        output.lines.push(Consequence::new(Verb::Use, vec![foreign(effects.call.tool())]));
+    } else if effects.approvals.iter().any(absent) {
+        output.lines.push(Consequence::new(Verb::Use, vec![untrusted(effects.call.tool())]));
     }
     effects.flags(&mut output);
     output.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
@@ -75,28 +75,28 @@ pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a
 }
 
 impl<'a> CallEffects<'a> {
-    fn of(&self, role: Role) -> Vec<&'a ResolvedValue> {
+    fn values_with_role(&self, role: Role) -> Vec<&'a ResolvedValue> {
         self.call.values(role).collect()
     }
 
     fn verb_of_name(&self) -> Option<Verb> {
-        Verb::of_tool(self.call.tool())
+        Verb::from_tool_name(self.call.tool())
     }
 
     fn is_allowed(&self, given: &ResolvedValue) -> bool {
         let argument = self.call.argument(given);
-        let is_asked = |asked: &PendingApproval| {
-            let is_it = match (&asked.subject, &given.value) {
-                (ApprovalSubject::Path(asked), Resource::Path(path)) => asked == path,
-                (ApprovalSubject::Text(asked), Resource::Url(url)) => **asked == *url.text(),
-                (ApprovalSubject::Text(asked), Resource::Text(text)) => asked == text,
-                (ApprovalSubject::Text(_), Resource::Shapeless)
+        let is_asked = |approvals: &PendingApproval| {
+            let is_it = match (&approvals.subject, &given.value) {
+                (ApprovalSubject::Path(approvals), Resource::Path(path)) => approvals == path,
+                (ApprovalSubject::Text(approvals), Resource::Url(url)) => **approvals == *url.text(),
+                (ApprovalSubject::Text(approvals), Resource::Text(text)) => approvals == text,
+                (ApprovalSubject::Text(_), Resource::NonString)
                 | (ApprovalSubject::Absent | ApprovalSubject::Call, _) => true,
                 (ApprovalSubject::Path(_) | ApprovalSubject::Text(_), _) => false,
             };
-            asked.argument == *argument && is_it
+            approvals.argument == *argument && is_it
         };
-        !self.asked.iter().any(is_asked)
+        !self.approvals.iter().any(is_asked)
     }
 
     /// Adds a line for each distinct path. For a moved file, the line includes the destination.
@@ -108,8 +108,9 @@ impl<'a> CallEffects<'a> {
                 paths.push(given);
             }
         }
-        let goes = |given: &&ResolvedValue| given.roles.contains(Role::DeletePath);
-        let (gone, rest): (Vec<&ResolvedValue>, Vec<&ResolvedValue>) = paths.iter().copied().partition(goes);
+        let is_deleted = |given: &&ResolvedValue| given.roles.contains(Role::DeletePath);
+        let (gone, rest): (Vec<&ResolvedValue>, Vec<&ResolvedValue>) =
+            paths.iter().copied().partition(is_deleted);
         let to = match rest.as_slice() {
             [to] if self.verb_of_name() == Some(Verb::Move) && to.roles.contains(Role::WritePath) => {
                 Some(*to)
@@ -120,7 +121,8 @@ impl<'a> CallEffects<'a> {
             let mut line = self.path(given, output);
             if let (Some(to), Some(Resource::Path(path))) = (to, to.map(|to| &to.value)) {
                 line.verb = Verb::Move;
-                line.object.extend([Piece::Ours(" to "), Piece::Path(visible::whole_path(path.as_str()))]);
+                line.object
+                    .extend([TextPart::Fixed(" to "), TextPart::Path(visible::isolated_path(path.as_str()))]);
                 line.allowed &= self.is_allowed(to);
             }
             output.lines.push(line);
@@ -136,12 +138,15 @@ impl<'a> CallEffects<'a> {
         let Resource::Path(path) = &given.value else { return Consequence::new(Verb::Use, Vec::new()) };
         let target = self.target(given);
         let mut verb = self.verb_of_path(given.roles, target);
-        let mut object = vec![Piece::Path(visible::whole_path(path.as_str()))];
-        if let Some(when) = self.runs_later(given.roles, path) {
+        let mut object = vec![TextPart::Path(visible::isolated_path(path.as_str()))];
+        if let Some(when) = self.autostart_trigger(given.roles, path) {
             verb = Verb::Plant;
-            object.splice(0..0, [Piece::Ours("a program that runs "), Piece::Ours(when), Piece::Ours(": ")]);
+            object.splice(
+                0..0,
+                [TextPart::Fixed("a program that runs "), TextPart::Fixed(when), TextPart::Fixed(": ")],
+            );
         }
-        let message = self.of(Role::CommitMessage);
+        let message = self.values_with_role(Role::CommitMessage);
         if let ([message], Verb::Commit) = (message.as_slice(), verb)
             && let Resource::Text(text) = &message.value
         {
@@ -149,48 +154,49 @@ impl<'a> CallEffects<'a> {
             if title == **text {
                 output.arguments.push(self.call.argument(message));
             }
-            let title = Piece::Foreign(visible::line(&title));
-            object = vec![title, Piece::Ours(" in "), Piece::Path(visible::whole_path(path.as_str()))];
+            let title = TextPart::Untrusted(visible::line(&title));
+            object =
+                vec![title, TextPart::Fixed(" in "), TextPart::Path(visible::isolated_path(path.as_str()))];
         }
         let found = self.found(given);
         // Set only if a symlink led to the path. A relative path or `~` is only a different spelling.
         let asked_for =
-            found.filter(|found| !found.links.is_empty()).map(|found| visible::whole_path(&found.written));
-        let leaves = |link: &&Link| link.at.parent().is_some_and(|folder| !folder.contains(path));
+            found.filter(|found| !found.links.is_empty()).map(|found| visible::isolated_path(&found.written));
+        let leads_out = |link: &&Link| link.path.parent().is_some_and(|folder| !folder.contains(path));
         let out_of =
-            found.and_then(|found| found.links.iter().find(leaves)).and_then(|link| link.at.parent());
+            found.and_then(|found| found.links.iter().find(leads_out)).and_then(|link| link.path.parent());
         // In a repository folder, git changes only its own records, so the folder's kind is irrelevant.
         let is_known = matches!((verb, target), (Verb::Record | Verb::Commit, Some(PathKind::Folder)));
         let target = target.filter(|_| !is_known);
         let note = target.map(|target| note(verb, target, self.amount.as_ref()));
-        let out_of = out_of.map(|folder| visible::whole_path(folder.as_str()));
+        let out_of = out_of.map(|folder| visible::isolated_path(folder.as_str()));
         Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
     }
 
     /// Returns a phrase for when a written autostart file will run, or `None` for any other file.
-    fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
+    fn autostart_trigger(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
         let is_written = roles.contains(Role::WritePath);
         is_written
-            .then(|| autostart::runs_later(path.as_str(), Some(self.home.as_str())))?
+            .then(|| autostart::autostart_condition(path.as_str(), Some(self.home.as_str())))?
             .map(|runs| runs.when)
     }
 
     /// Adds the command or program that the call runs, in full. A program and its arguments share one line.
     fn commands(&self, output: &mut ConsequenceLines<'a>) {
         let mut words = Vec::new();
-        for given in self.of(Role::Command) {
+        for given in self.values_with_role(Role::Command) {
             let argument = self.call.argument(given);
             words.push(match &given.value {
                 Resource::Text(text) => text.to_string(),
                 // Values that are not plain text.
-                Resource::Shapeless | Resource::Path(_) | Resource::Url(_) => {
+                Resource::NonString | Resource::Path(_) | Resource::Url(_) => {
                     self.call.transport_arguments().get(&**argument).map(Value::to_string).unwrap_or_default()
                 }
             });
             output.arguments.push(argument);
         }
         if !words.is_empty() {
-            let command = Piece::Foreign(visible::lines(&words.join(" ")));
+            let command = TextPart::Untrusted(visible::lines(&words.join(" ")));
             output.lines.push(Consequence::new(Verb::Run, vec![command]));
         }
     }
@@ -227,27 +233,28 @@ impl<'a> CallEffects<'a> {
 
     /// Adds git remotes and branches. A tool is assumed to push unless it is known only to fetch.
     fn remotes(&self, output: &mut ConsequenceLines<'a>) {
-        let remotes = self.of(Role::GitRemoteUrl);
-        let fetches = self.verb_of_name().is_some_and(Verb::only_looks);
+        let remotes = self.values_with_role(Role::GitRemoteUrl);
+        let fetches = self.verb_of_name().is_some_and(Verb::is_read_only);
         let (verb, joint) = if fetches { (Verb::Fetch, "from ") } else { (Verb::Push, "to ") };
-        let branches = self.of(Role::BranchName);
+        let branches = self.values_with_role(Role::BranchName);
         for given in &remotes {
             let Resource::Url(url) = &given.value else { continue };
-            let mut object: Vec<Piece> = Vec::new();
+            let mut object: Vec<TextPart> = Vec::new();
             for branch in &branches {
                 let Resource::Text(text) = &branch.value else { continue };
                 output.arguments.push(self.call.argument(branch));
-                object.extend([foreign(text), Piece::Ours(" ")]);
+                object.extend([untrusted(text), TextPart::Fixed(" ")]);
             }
-            object.extend([Piece::Ours(joint), foreign(url.text())]);
+            object.extend([TextPart::Fixed(joint), untrusted(url.text())]);
             let argument = self.call.argument(given);
             output.arguments.push(argument);
             let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
-            let asked_for =
-                written.filter(|written| *written != url.sent() && !written.is_empty()).map(foreign_line);
-            let leaves = verb == Verb::Push && url.domain().is_some();
+            let asked_for = written
+                .filter(|written| *written != url.address_to_send() && !written.is_empty())
+                .map(untrusted_line);
+            let leads_out = verb == Verb::Push && url.domain().is_some();
             output.lines.push(Consequence {
-                note: leaves.then(|| "your code leaves this computer".to_owned()),
+                note: leads_out.then(|| "your code leaves this computer".to_owned()),
                 asked_for,
                 allowed: self.is_allowed(given),
                 ..Consequence::new(verb, object)
@@ -257,40 +264,42 @@ impl<'a> CallEffects<'a> {
 
     /// Adds URLs and network hosts that the call accesses.
     fn addresses(&self, output: &mut ConsequenceLines<'a>) {
-        for given in self.of(Role::FetchUrl) {
+        for given in self.values_with_role(Role::FetchUrl) {
             let Resource::Url(url) = &given.value else { continue };
             output.arguments.push(self.call.argument(given));
             let sends = self.verb_of_name().filter(|named| *named >= Verb::Publish);
             let object = match sends {
-                Some(_) => vec![Piece::Ours("to "), foreign(url.text())],
-                None => vec![foreign(url.text())],
+                Some(_) => vec![TextPart::Fixed("to "), untrusted(url.text())],
+                None => vec![untrusted(url.text())],
             };
             let verb = sends.unwrap_or(Verb::Fetch);
             output
                 .lines
                 .push(Consequence { allowed: self.is_allowed(given), ..Consequence::new(verb, object) });
         }
-        for given in self.of(Role::ProxyDomain) {
+        for given in self.values_with_role(Role::ProxyDomain) {
             let Resource::Text(host) = &given.value else { continue };
             output.arguments.push(self.call.argument(given));
             let allowed = self.is_allowed(given);
-            output.lines.push(Consequence { allowed, ..Consequence::new(Verb::Reach, vec![foreign(host)]) });
+            output
+                .lines
+                .push(Consequence { allowed, ..Consequence::new(Verb::Reach, vec![untrusted(host)]) });
         }
     }
 
     /// Adds people who receive a message or get access to shared data.
     fn people(&self, output: &mut ConsequenceLines<'a>) {
-        let permissions = self.of(Role::SharePermission);
-        for given in self.of(Role::EmailAddress) {
+        let permissions = self.values_with_role(Role::SharePermission);
+        for given in self.values_with_role(Role::EmailAddress) {
             let Resource::Text(address) = &given.value else { continue };
             output.arguments.push(self.call.argument(given));
             let shares = !permissions.is_empty() || self.verb_of_name() == Some(Verb::Share);
             let (verb, joint) = if shares { (Verb::Share, "with ") } else { (Verb::Send, "a message to ") };
-            let mut object = vec![Piece::Ours(joint), foreign(address)];
+            let mut object = vec![TextPart::Fixed(joint), untrusted(address)];
             for permission in &permissions {
                 let Resource::Text(text) = &permission.value else { continue };
                 output.arguments.push(self.call.argument(permission));
-                object.extend([Piece::Ours(" as "), foreign(text)]);
+                object.extend([TextPart::Fixed(" as "), untrusted(text)]);
             }
             // A message is allowed for all recipients or for none, so they share one line.
             output.lines.push(Consequence::new(verb, object));
@@ -299,14 +308,15 @@ impl<'a> CallEffects<'a> {
 
     /// Adds the GitHub repositories or the account that the call acts on.
     fn github(&self, output: &mut ConsequenceLines<'a>) {
-        let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
+        let (owners, repos) =
+            (self.values_with_role(Role::GithubOwner), self.values_with_role(Role::GithubRepo));
         let given: Vec<&ResolvedValue> = owners.iter().chain(&repos).copied().collect();
-        let texts = |of: &[&ResolvedValue]| -> Vec<String> {
+        let texts = |values: &[&ResolvedValue]| -> Vec<String> {
             let text = |given: &&ResolvedValue| match &given.value {
                 Resource::Text(text) => Some(text.to_string()),
-                Resource::Path(_) | Resource::Url(_) | Resource::Shapeless => None,
+                Resource::Path(_) | Resource::Url(_) | Resource::NonString => None,
             };
-            of.iter().filter_map(text).collect()
+            values.iter().filter_map(text).collect()
         };
         let (owners, repos) = (texts(&owners).join(", "), texts(&repos).join(", "));
         let name = match (owners.is_empty(), repos.is_empty()) {
@@ -316,14 +326,14 @@ impl<'a> CallEffects<'a> {
             (true, false) => repos,
         };
         let (verb, object) = match self.verb_of_name() {
-            Some(named) if named.only_looks() => {
-                (Verb::Read, vec![foreign(&name), Piece::Ours(" on GitHub")])
+            Some(named) if named.is_read_only() => {
+                (Verb::Read, vec![untrusted(&name), TextPart::Fixed(" on GitHub")])
             }
             Some(Verb::Delete) => {
-                (Verb::Delete, vec![Piece::Ours("at "), foreign(&name), Piece::Ours(" on GitHub")])
+                (Verb::Delete, vec![TextPart::Fixed("at "), untrusted(&name), TextPart::Fixed(" on GitHub")])
             }
             Some(_) | None => {
-                (Verb::Publish, vec![Piece::Ours("to "), foreign(&name), Piece::Ours(" on GitHub")])
+                (Verb::Publish, vec![TextPart::Fixed("to "), untrusted(&name), TextPart::Fixed(" on GitHub")])
             }
         };
         output.arguments.extend(given.iter().map(|given| self.call.argument(given).as_ref()));
@@ -332,11 +342,11 @@ impl<'a> CallEffects<'a> {
     }
 }
 
-fn foreign(text: &str) -> Piece {
-    Piece::Foreign(foreign_line(text))
+fn untrusted(text: &str) -> TextPart {
+    TextPart::Untrusted(untrusted_line(text))
 }
 
-fn foreign_line(text: &str) -> String {
+fn untrusted_line(text: &str) -> String {
     visible::line(text)
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use similar::{Algorithm, ChangeTag, TextDiff, capture_diff_slices_deadline};
 use std::time::{Duration, Instant};
 
-/// Time limit for comparing one text. After the limit, all remaining words count as replaced.
+/// Time limit for comparing one part. After the limit, all remaining words count as replaced.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Number of unchanged lines shown before and after each change.
@@ -45,7 +45,7 @@ pub struct PartChange {
 /// Consecutive words of a part, classified by the text that contains them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangedWords {
-    /// Words in both texts.
+    /// Words in both versions.
     Same(String),
     /// Words only in the old text.
     Removed(String),
@@ -122,7 +122,7 @@ fn text(fields: &Map<String, Value>, part: &str) -> String {
     }
 }
 
-/// Compares two texts word by word.
+/// Compares two versions word by word.
 fn words(before: &str, after: &str) -> Vec<ChangedWords> {
     let split = |text: &str| -> Vec<String> {
         text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()

@@ -6,11 +6,11 @@
 //!   it is created.
 //! - The caller chooses the question and the grants. This module asks the question and stores the grants.
 
-use super::identical::{AskedFirst, QuestionEnd, Turn};
-use super::late::can_be_late;
-use super::missed::Inquiry;
-use super::offers::{end_of_permissions, limit};
-use super::rate::{Asker, TooMany};
+use super::expired_questions::Inquiry;
+use super::identical::{AskGuard, QuestionClosed, QuestionRole};
+use super::offers::{limit, max_lifetime_sentence};
+use super::rate::{QuestionSource, TooMany};
+use super::reopen::can_approve_late;
 use super::{
     Broker, DenialReach, Lifetime, NotApproved, Offer, Principal, Question, QuestionLimits, QuestionMetrics,
     QuestionOutcome, grants_of,
@@ -54,7 +54,7 @@ pub struct Approval {
     /// Audit entry of the question. The grants' audit entries refer to it.
     question: Entry,
     /// Keeps identical questions waiting until the grants exist.
-    _first: Option<AskedFirst>,
+    _guard: Option<AskGuard>,
 }
 
 /// Reason a call was not approved or its grants were not created.
@@ -65,7 +65,7 @@ pub enum ExchangeError {
     NotApproved(#[from] NotApproved),
     /// The system provided no random bytes for the question id.
     #[error("failed to create a question id: {0}")]
-    NoQuestion(io::Error),
+    QuestionId(io::Error),
     /// The question has no offer that the user can choose, or the answer names no offer.
     #[error("no offer applies")]
     NoOffer,
@@ -74,17 +74,17 @@ pub enum ExchangeError {
     Audit(#[from] AuditError),
     /// The system provided no random bytes for the grant id.
     #[error("failed to create a grant id: {0}")]
-    NoGrant(io::Error),
+    GrantId(io::Error),
     /// Storing the grant in the database failed.
     #[error("failed to store the grant: {0}")]
-    NotKept(StoreError),
+    Store(StoreError),
 }
 
 impl From<GrantError> for ExchangeError {
     fn from(problem: GrantError) -> Self {
         match problem {
             GrantError::Audit(problem) => Self::Audit(problem),
-            GrantError::Store(problem) => Self::NotKept(problem),
+            GrantError::Store(problem) => Self::Store(problem),
         }
     }
 }
@@ -93,9 +93,9 @@ impl Exchange<'_> {
     /// Creates a random question id.
     ///
     /// # Errors
-    /// Returns [`ExchangeError::NoQuestion`] if the system provides no random bytes.
-    pub fn name(&self) -> Result<String, ExchangeError> {
-        random_name().map_err(ExchangeError::NoQuestion)
+    /// Returns [`ExchangeError::QuestionId`] if the system provides no random bytes.
+    pub fn new_question_id(&self) -> Result<String, ExchangeError> {
+        random_name().map_err(ExchangeError::QuestionId)
     }
 
     /// Asks the user about a call. Returns `None` if `settled` completes first, or if an identical question is closed
@@ -109,18 +109,20 @@ impl Exchange<'_> {
         settled: impl Future<Output = ()>,
     ) -> Result<Option<Approval>, ExchangeError> {
         self.limit(&mut inquiry.question)?;
-        if let Some(stop) = self.broker.stops().of(&inquiry.question.session, &inquiry.scope) {
-            return Err(self.unasked(&inquiry, NotApproved::Stopped(stop)).await);
+        if let Some(stop) = self.broker.stops().find(&inquiry.question.session, &inquiry.scope) {
+            return Err(self.record_unasked(&inquiry, NotApproved::Stopped(stop)).await);
         }
-        if let Some(late) = self.broker.missed().take_approval(inquiry.identity, boot_ms()) {
-            return self.allowed_late(inquiry, late.question.id).await.map(Some);
+        if let Some(late) = self.broker.expired_questions().take_approval(inquiry.identity, boot_ms()) {
+            return self.use_late_approval(inquiry, late.question.id).await.map(Some);
         }
-        match self.broker.identical.enter(inquiry.identity, &inquiry.question.id) {
-            Turn::Waits { question, over } => self.wait_for(&inquiry, question, over, settled).await,
-            Turn::Asks(first) => match self.ask_first(inquiry, settled).await {
-                Ok(approval) => Ok(approval.map(|approval| Approval { _first: Some(first), ..approval })),
+        match self.broker.identical.register(inquiry.identity, &inquiry.question.id) {
+            QuestionRole::Waits { question, closed } => {
+                self.wait_for(&inquiry, question, closed, settled).await
+            }
+            QuestionRole::Asks(first) => match self.ask_unless_limited(inquiry, settled).await {
+                Ok(approval) => Ok(approval.map(|approval| Approval { _guard: Some(first), ..approval })),
                 Err(ExchangeError::NotApproved(why)) => {
-                    first.refuse(&why);
+                    first.deny_waiting(&why);
                     Err(why.into())
                 }
                 Err(problem) => Err(problem),
@@ -132,27 +134,28 @@ impl Exchange<'_> {
     fn limit(&self, question: &mut Question) -> Result<(), ExchangeError> {
         let max = self.grants.max_lifetime();
         limit(&mut question.offers, self.principal, max);
-        question.also.extend(max.and_then(|max| end_of_permissions(&question.offers, max)));
+        question.also.extend(max.and_then(|max| max_lifetime_sentence(&question.offers, max)));
         if question.offers.is_empty() { Err(ExchangeError::NoOffer) } else { Ok(()) }
     }
 
     /// Asks the user, unless a recent denial or the question limit denies the call.
-    async fn ask_first(
+    async fn ask_unless_limited(
         &self,
         inquiry: Inquiry,
         settled: impl Future<Output = ()>,
     ) -> Result<Option<Approval>, ExchangeError> {
         let (asked, client) = (Instant::now(), &self.principal.client);
-        if let Some(no) = self.broker.denied.denial_of(inquiry.call, asked) {
-            let why = NotApproved::StillDenied { note: no.note, seconds: whole_seconds(no.left) };
-            return Err(self.unasked(&inquiry, why).await);
+        if let Some(recent) = self.broker.denied.find(inquiry.call, asked) {
+            let why =
+                NotApproved::StillDenied { note: recent.note, seconds: whole_seconds(recent.remaining) };
+            return Err(self.record_unasked(&inquiry, why).await);
         }
         self.count(&inquiry, asked).await?;
-        self.broker.missed().forget_identical(inquiry.identity);
+        self.broker.expired_questions().forget_identical(inquiry.identity);
         let (offers, seconds) = (inquiry.question.offers.clone(), inquiry.question.deadline.as_secs());
         let denied =
             |note: Option<String>, reach| self.broker.apply_denial(&inquiry, note, reach, self.limits);
-        let (outcome, entry) = self.put(&inquiry, settled, || {}, denied).await?;
+        let (outcome, entry) = self.show_and_record(&inquiry, settled, || {}, denied).await?;
         let (offer, lifetime) = match outcome {
             QuestionOutcome::Allowed { offer, lifetime } => (offer, lifetime),
             QuestionOutcome::Settled => {
@@ -167,20 +170,20 @@ impl Exchange<'_> {
             QuestionOutcome::Unavailable(why) => return Err(NotApproved::Unavailable(why).into()),
             QuestionOutcome::Closed => return Err(NotApproved::Closed.into()),
             QuestionOutcome::TimedOut => {
-                if can_be_late(&inquiry) {
-                    self.broker.missed().keep(inquiry, boot_ms());
-                    self.changed();
+                if can_approve_late(&inquiry) {
+                    self.broker.expired_questions().add(inquiry, boot_ms());
+                    self.notify_changed();
                 }
                 return Err(NotApproved::TimedOut { seconds }.into());
             }
         };
         self.broker.denied.forget(inquiry.call);
         let offer = offers.into_iter().nth(offer).ok_or(ExchangeError::NoOffer)?;
-        Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
+        Ok(Some(Approval { offer, lifetime, question: entry, _guard: None }))
     }
 
     /// Asks the user a question from a remote machine. Applies only this computer's stops, question limits and audit
-    /// log. The remote machine applies denials and creates grants itself. Calls `working` whenever the user is active
+    /// log. The remote machine applies denials and creates grants itself. Calls `on_activity` whenever the user is active
     /// in the dialog.
     ///
     /// # Errors
@@ -189,67 +192,67 @@ impl Exchange<'_> {
         &self,
         inquiry: &Inquiry,
         settled: impl Future<Output = ()>,
-        working: impl Fn(),
+        on_activity: impl Fn(),
     ) -> Result<QuestionOutcome, ExchangeError> {
-        if let Some(stop) = self.broker.stops().of(&inquiry.question.session, &inquiry.scope) {
-            return Err(self.unasked(inquiry, NotApproved::Stopped(stop)).await);
+        if let Some(stop) = self.broker.stops().find(&inquiry.question.session, &inquiry.scope) {
+            return Err(self.record_unasked(inquiry, NotApproved::Stopped(stop)).await);
         }
         self.count(inquiry, Instant::now()).await?;
-        Ok(self.put(inquiry, settled, working, |_, _| {}).await?.0)
+        Ok(self.show_and_record(inquiry, settled, on_activity, |_, _| {}).await?.0)
     }
 
     /// Counts the question towards the limits. Denies the call if a limit is exceeded.
     async fn count(&self, inquiry: &Inquiry, asked: Instant) -> Result<(), ExchangeError> {
         let client = &self.principal.client;
-        let asker = Asker {
+        let asker = QuestionSource {
             client: &client.key,
             session: &self.principal.session,
-            is_of_a_call: inquiry.question.tool.is_some(),
-            is_in_list: self.broker.joins_list(&inquiry.question),
+            is_for_call: inquiry.question.tool.is_some(),
+            is_in_batch: self.broker.can_join_batch(&inquiry.question),
         };
         let counted = self.broker.rate.count(asker, asked, self.limits.per_minute);
-        if let Err(TooMany { most, wait, is_first }) = counted {
+        if let Err(TooMany { limit, wait, is_first }) = counted {
             let seconds = whole_seconds(wait);
             if is_first {
                 let name = visible::line(&client.view.name);
                 self.broker.notify(&format!(
-                    "{name} has asked you {most} questions within a minute. Its further questions are denied for {seconds} s."
+                    "{name} has asked you {limit} questions within a minute. Its further questions are denied for {seconds} s."
                 ));
             }
-            return Err(self.unasked(inquiry, NotApproved::TooMany { most, seconds }).await);
+            return Err(self.record_unasked(inquiry, NotApproved::TooMany { limit, seconds }).await);
         }
         Ok(())
     }
 
     /// Records and shows the question, then records the answer. Calls `denied` if the user denies the call.
-    async fn put(
+    async fn show_and_record(
         &self,
         inquiry: &Inquiry,
         settled: impl Future<Output = ()>,
-        working: impl Fn(),
-        denied: impl FnOnce(Option<String>, DenialReach),
+        on_activity: impl Fn(),
+        on_denied: impl FnOnce(Option<String>, DenialReach),
     ) -> Result<(QuestionOutcome, Entry), ExchangeError> {
         let asked = Instant::now();
         let question = inquiry.question.clone();
         let entry = Entry { question_id: Some(question.id.clone()), ..inquiry.entry.clone() };
         self.audit.record(entry.clone()).await?;
         self.metrics.asked();
-        self.changed();
-        let (outcome, is_elsewhere) =
-            self.broker.ask_somewhere(question, &inquiry.scope, settled, working).await;
-        self.changed();
-        let end = outcome.on_record();
+        self.notify_changed();
+        let (outcome, is_on_terminal) =
+            self.broker.ask_with_location(question, &inquiry.scope, settled, on_activity).await;
+        self.notify_changed();
+        let end = outcome.audit_result();
         self.metrics.answered(&end, asked.elapsed());
         let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}"));
-        if is_elsewhere {
+        if is_on_terminal {
             answer.summary.push_str(", answered on the terminal of the run");
         }
         answer.escalation_result = Some(end);
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         if let QuestionOutcome::Denied { note, reach } = &outcome {
-            answer.summary.push_str(&reach.on_record(note.as_deref()));
+            answer.summary.push_str(&reach.audit_clause(note.as_deref()));
             // A denial takes effect even if it cannot be recorded.
-            denied(note.clone(), *reach);
+            on_denied(note.clone(), *reach);
         }
         self.audit.record(answer).await?;
         Ok((outcome, entry))
@@ -261,22 +264,24 @@ impl Exchange<'_> {
         &self,
         inquiry: &Inquiry,
         question: String,
-        mut over: QuestionEnd,
+        mut closed: QuestionClosed,
         settled: impl Future<Output = ()>,
     ) -> Result<Option<Approval>, ExchangeError> {
         let _waits = match self.broker.register_waiting(&inquiry.question) {
             Ok(waits) => waits,
-            Err(why) => return Err(self.unasked(inquiry, NotApproved::Unavailable(why.to_string())).await),
+            Err(why) => {
+                return Err(self.record_unasked(inquiry, NotApproved::Unavailable(why.to_string())).await);
+            }
         };
         let mut entry = Entry { question_id: Some(question), ..inquiry.entry.clone() };
         "it waits for the answer to the same question".clone_into(&mut entry.summary);
         self.audit.record(entry.clone()).await?;
         self.metrics.merged();
         let refusal = tokio::select! {
-            refusal = over.refusal() => refusal,
+            refusal = closed.wait_for_denial() => refusal,
             () = settled => None,
         };
-        let end = refusal.as_ref().map_or(EscalationResult::Settled, NotApproved::on_record);
+        let end = refusal.as_ref().map_or(EscalationResult::Settled, NotApproved::audit_result);
         let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}"));
         answer.escalation_result = Some(end);
         self.audit.record(answer).await?;
@@ -284,27 +289,27 @@ impl Exchange<'_> {
     }
 
     /// Records that this call uses a late approval, and returns the approval.
-    async fn allowed_late(&self, inquiry: Inquiry, id: String) -> Result<Approval, ExchangeError> {
+    async fn use_late_approval(&self, inquiry: Inquiry, id: String) -> Result<Approval, ExchangeError> {
         let entry = Entry { question_id: Some(id), ..inquiry.entry };
         let mut answer =
             entry.follow_up(Event::Answer, "a late approval of this question was used by an identical call");
         answer.escalation_result = Some(EscalationResult::Approved);
         self.audit.record(answer).await?;
-        self.changed();
+        self.notify_changed();
         let offer = inquiry.question.offers.into_iter().next().ok_or(ExchangeError::NoOffer)?;
-        Ok(Approval { offer, lifetime: Lifetime::Once, question: entry, _first: None })
+        Ok(Approval { offer, lifetime: Lifetime::Once, question: entry, _guard: None })
     }
 
     /// Records that the call was denied without asking the user, and returns the error.
-    async fn unasked(&self, inquiry: &Inquiry, why: NotApproved) -> ExchangeError {
-        let (by, rule) = why.ground();
+    async fn record_unasked(&self, inquiry: &Inquiry, why: NotApproved) -> ExchangeError {
+        let (by, rule) = why.decided_by();
         let mut entry = inquiry.entry.clone();
         entry.event = Event::Decision;
         "denied".clone_into(&mut entry.summary);
         entry.policy_decision = Some(PolicyDecision::deny(by, rule, &why.to_string()));
         self.metrics.unasked(rule);
         let recorded = self.audit.record(entry).await;
-        self.changed();
+        self.notify_changed();
         match recorded {
             Ok(_) => why.into(),
             Err(problem) => problem.into(),
@@ -320,22 +325,22 @@ impl Exchange<'_> {
         let id = question.question_id.as_deref().unwrap_or_default();
         let (subject, when) = (self.principal.subject(), (*lifetime, now_ms()));
         let grants = grants_of(what, &subject, when, &format!("question {id}"), random_name)
-            .map_err(ExchangeError::NoGrant)?;
-        let gift = |grant: StandingGrant| {
-            let summary = format!("{}, {}", offer.sentence, lifetime.words());
+            .map_err(ExchangeError::GrantId)?;
+        let with_entry = |grant: StandingGrant| {
+            let summary = format!("{}, {}", offer.sentence, lifetime.label());
             let mut entry = question.follow_up(Event::Grant, summary);
             entry.arguments.clone_from(&question.arguments);
             entry.paths.clear();
-            grant.what.note_in(&mut entry);
+            grant.what.add_to_entry(&mut entry);
             entry.grant_id = Some(grant.id.clone());
             (grant, entry)
         };
-        self.grants.give(grants.into_iter().map(gift).collect()).await?;
-        self.changed();
+        self.grants.create(grants.into_iter().map(with_entry).collect()).await?;
+        self.notify_changed();
         Ok(())
     }
 
-    fn changed(&self) {
+    fn notify_changed(&self) {
         self.changes.send_modify(|n| *n += 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Gathers facts about a call's values from the disk and from git before the call is judged.
 //!
 //! - Blocking. Facts can become outdated at any time, so they must be gathered again before a later use.
-//! - Makes no decision. The caller limits where git is queried (`RemoteQuestion::answer` in `ironcurtain_git_facts`).
+//! - Makes no decision. The caller limits where git is queried (`RemoteQuery::resolve_addresses` in `ironcurtain_git_facts`).
 
 mod cache;
 mod project;
@@ -87,7 +87,7 @@ impl FoundPaths {
     }
 
     /// Returns the first entry of `failed` whose path is, or contains, one of the call's paths.
-    pub fn first_of<'a>(
+    pub fn find_affected<'a>(
         &self,
         failed: &'a BTreeMap<CanonicalPath, String>,
     ) -> Option<(&'a CanonicalPath, &'a str)> {
@@ -111,18 +111,18 @@ pub fn paths(
             found.facts.push(other.clone());
             continue;
         };
-        let led = resolve(raw).map_err(|e| Denial::unresolvable(value.argument, &e))?;
-        if cannot_be(&led.path) {
+        let resolution = resolve(raw).map_err(|e| Denial::unresolvable(value.argument, &e))?;
+        if exceeds_path_limits(&resolution.path) {
             return Err(too_long(value.argument));
         }
-        found.facts.push(Fact::Path(led.path.clone()));
+        found.facts.push(Fact::Path(resolution.path.clone()));
         let (argument, written) = (value.argument.to_string(), raw.to_owned());
         found.paths.0.push(FoundPath {
             argument,
             written,
-            path: led.path,
-            links: led.links,
-            target: led.target,
+            path: resolution.path,
+            links: resolution.links,
+            target: resolution.target,
         });
     }
     Ok(found)
@@ -137,7 +137,7 @@ pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>
 
 /// Returns `true` if the path exceeds `NAME_MAX` or `PATH_MAX`. No such file can exist, so there is no point in asking
 /// the user.
-fn cannot_be(path: &CanonicalPath) -> bool {
+fn exceeds_path_limits(path: &CanonicalPath) -> bool {
     path.as_str().len() > 4095 || path.components().any(|name| name.len() > 255)
 }
 
@@ -153,23 +153,24 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
 
-    /// Calls `look` with the plan for a push from a folder to a remote.
-    fn planned<T>(arguments: &Value, look: impl FnOnce(CallPlan<'_>) -> T) -> T {
+    /// Calls `inspect` with the plan for a push from a folder to a remote.
+    fn planned<T>(arguments: &Value, inspect: impl FnOnce(CallPlan<'_>) -> T) -> T {
         let args = json!({ "path": ["read-path"], "remote": ["git-remote-url"] });
         let tools = json!([{ "toolName": "push", "serverName": "git", "args": args }]);
         let text = json!({ "servers": { "git": { "tools": tools } } }).to_string();
         let annotations = Annotations::from_json(&text, "tools").unwrap();
         let arguments = Arc::new(arguments.as_object().unwrap().clone());
-        look(annotations.plan("git", "push", &arguments).unwrap())
+        inspect(annotations.plan("git", "push", &arguments).unwrap())
     }
 
     #[test]
     fn a_path_of_maximum_length_is_found_and_a_longer_one_refused() {
         let found = |path: &str| {
             let path = CanonicalPath::assume_canonical(path).unwrap();
-            let led = Resolution { path: path.clone(), links: Vec::new(), target: PathKind::Missing };
-            let found =
-                planned(&json!({ "path": "x" }), |plan| paths(&plan, &Fact::Plain, |_| Ok(led.clone())));
+            let resolution = Resolution { path: path.clone(), links: Vec::new(), target: PathKind::Missing };
+            let found = planned(&json!({ "path": "x" }), |plan| {
+                paths(&plan, &Fact::Plain, |_| Ok(resolution.clone()))
+            });
             found
                 .map(|found| assert_eq!(found.paths.0[0].path, path))
                 .map_err(|denial| denial.reason.to_string())

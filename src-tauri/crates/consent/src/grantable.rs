@@ -4,7 +4,7 @@
 
 use super::Reach;
 use ironcurtain_egress::HostPort;
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_grants::{Files, Granted};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet, GrantKind, JudgedRequest, ToolScope, ToolUse};
@@ -21,7 +21,7 @@ pub struct RequestedAccess {
     /// Kind of file system object at the path.
     pub target: PathKind,
     /// Path that must be mounted into the sandbox for this access. `None` if nothing must be mounted.
-    pub need: Option<Need>,
+    pub need: Option<MountRequest>,
 }
 
 /// Parts of a call that need approval and can be granted for later calls.
@@ -32,7 +32,7 @@ pub struct Grantable {
     /// Project that contains all paths, if there is one.
     pub project: Option<CanonicalPath>,
     /// Folder that contains all paths and that a grant already opens for reading, or `None`.
-    pub open: Option<CanonicalPath>,
+    pub readable_folder: Option<CanonicalPath>,
     /// Folder of a program's cache that contains all paths, if they are only read.
     pub cache: Option<CanonicalPath>,
     /// Hosts that need approval. Empty if anything other than hosts needs approval.
@@ -48,7 +48,7 @@ pub struct Grantable {
 impl Grantable {
     /// Returns the permissions that an offer grants.
     #[must_use]
-    pub fn opened_by(&self, reach: Reach) -> Vec<Granted> {
+    pub fn permissions_for(&self, reach: Reach) -> Vec<Granted> {
         let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
             let files = |(path, access)| Granted::Files(Files { path, kind, access });
             paths.into_iter().map(files).collect()
@@ -64,7 +64,7 @@ impl Grantable {
             Reach::Folders => files(GrantKind::Tree, self.folders()),
             Reach::ProjectToRead => tree(&self.project, AccessSet::only(Access::Read)),
             Reach::ProjectToChange => tree(&self.project, self.access_to_change()),
-            Reach::OpenFolderToChange => tree(&self.open, self.access_to_change()),
+            Reach::OpenFolderToChange => tree(&self.readable_folder, self.access_to_change()),
             Reach::Host => self.hosts.iter().cloned().map(Granted::Host).collect(),
             Reach::Tool => self.tool.iter().cloned().map(ToolScope::Use).map(Granted::Tool).collect(),
             Reach::AnyUse => {
@@ -73,7 +73,7 @@ impl Grantable {
             }
             Reach::ReadingTools => {
                 let reads = self.tools().filter(|_| self.only_reads);
-                reads.map(|_| Granted::Tool(ToolScope::Reading)).into_iter().collect()
+                reads.map(|_| Granted::Tool(ToolScope::ReadOnly)).into_iter().collect()
             }
             Reach::AllTools => self.tools().map(|_| Granted::Tool(ToolScope::All)).into_iter().collect(),
             Reach::Request | Reach::NewDefinition | Reach::OldDefinition | Reach::NoDefinition => Vec::new(),
@@ -106,7 +106,7 @@ impl Grantable {
     }
 
     /// Returns `true` if the call itself deletes something.
-    pub(super) fn removes(&self) -> bool {
+    pub(super) fn deletes(&self) -> bool {
         self.requested.iter().any(|requested| requested.access == Access::Delete)
     }
 }

@@ -29,7 +29,7 @@ impl QuestionKey {
 
     /// Returns a key that no other question has, so that the question is never merged.
     #[must_use]
-    pub fn alone(question: &Question) -> Self {
+    pub fn unique(question: &Question) -> Self {
         Self::of(question, std::slice::from_ref(&question.id))
     }
 }
@@ -40,8 +40,8 @@ impl fmt::Debug for QuestionKey {
     }
 }
 
-/// Hashes the texts and their lengths. Because of the lengths, moving characters from one text to the next changes the
-/// hash.
+/// Hashes the strings and their lengths. Because of the lengths, moving characters from one string to the next changes
+/// the hash.
 pub(super) fn hash<'a>(texts: impl Iterator<Item = &'a String>) -> [u8; 32] {
     let mut all = Sha256::new();
     for text in texts {
@@ -58,47 +58,50 @@ pub(super) struct IdenticalQuestions(Arc<Mutex<HashMap<QuestionKey, AskedQuestio
 #[derive(Debug)]
 struct AskedQuestion {
     id: String,
-    over: watch::Receiver<Option<NotApproved>>,
+    closed: watch::Receiver<Option<NotApproved>>,
 }
 
 /// Role of a call among the calls with an identical question.
 #[derive(Debug)]
-pub(super) enum Turn {
+pub(super) enum QuestionRole {
     /// This call is the first one and asks the user.
-    Asks(AskedFirst),
+    Asks(AskGuard),
     /// The call waits because an identical question is pending.
     Waits {
         /// Id of the pending question.
         question: String,
         /// Completes when that question is closed.
-        over: QuestionEnd,
+        closed: QuestionClosed,
     },
 }
 
 /// Guard for the call that asks the user on behalf of all identical calls. Dropping it causes the waiting calls to be
 /// judged again.
 #[derive(Debug)]
-pub struct AskedFirst {
+pub struct AskGuard {
     all: IdenticalQuestions,
     key: QuestionKey,
-    over: watch::Sender<Option<NotApproved>>,
+    closed: watch::Sender<Option<NotApproved>>,
 }
 
 /// Receiver that is notified when another call's question is closed.
 #[derive(Debug)]
-pub(super) struct QuestionEnd(watch::Receiver<Option<NotApproved>>);
+pub(super) struct QuestionClosed(watch::Receiver<Option<NotApproved>>);
 
 impl IdenticalQuestions {
-    /// Registers a call under the question's key, and returns the call's role. The first call for a key is registered
+    /// Registers a call under the question's key and returns the call's role. The first call for a key is registered
     /// with `id`.
-    pub(super) fn enter(&self, key: QuestionKey, id: &str) -> Turn {
+    pub(super) fn register(&self, key: QuestionKey, id: &str) -> QuestionRole {
         let mut all = self.lock();
-        if let Some(put) = all.get(&key) {
-            return Turn::Waits { question: put.id.clone(), over: QuestionEnd(put.over.clone()) };
+        if let Some(asked) = all.get(&key) {
+            return QuestionRole::Waits {
+                question: asked.id.clone(),
+                closed: QuestionClosed(asked.closed.clone()),
+            };
         }
-        let (over, end) = watch::channel(None);
-        all.insert(key, AskedQuestion { id: id.to_owned(), over: end });
-        Turn::Asks(AskedFirst { all: self.clone(), key, over })
+        let (closed, end) = watch::channel(None);
+        all.insert(key, AskedQuestion { id: id.to_owned(), closed: end });
+        QuestionRole::Asks(AskGuard { all: self.clone(), key, closed })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<QuestionKey, AskedQuestion>> {
@@ -106,22 +109,22 @@ impl IdenticalQuestions {
     }
 }
 
-impl AskedFirst {
+impl AskGuard {
     /// Denies all calls that are waiting for this question.
-    pub(super) fn refuse(&self, why: &NotApproved) {
-        self.over.send_replace(Some(why.clone()));
+    pub(super) fn deny_waiting(&self, why: &NotApproved) {
+        self.closed.send_replace(Some(why.clone()));
     }
 }
 
-impl Drop for AskedFirst {
+impl Drop for AskGuard {
     fn drop(&mut self) {
         self.all.lock().remove(&self.key);
     }
 }
 
-impl QuestionEnd {
+impl QuestionClosed {
     /// Waits until the question is closed. Returns its denial, or `None` if the call must be judged again.
-    pub(super) async fn refusal(&mut self) -> Option<NotApproved> {
+    pub(super) async fn wait_for_denial(&mut self) -> Option<NotApproved> {
         // A dropped sender means that the question ended without a denial.
         let _ = self.0.wait_for(Option::is_some).await;
         self.0.borrow().clone()
@@ -137,10 +140,12 @@ mod tests {
     fn a_unique_key_equals_no_other() {
         let (one, other) = (question("q"), question("r"));
         assert_eq!(QuestionKey::of(&one, &[]), QuestionKey::of(&other, &[]), "both show the same text");
-        assert_ne!(QuestionKey::alone(&one), QuestionKey::alone(&other));
+        assert_ne!(QuestionKey::unique(&one), QuestionKey::unique(&other));
         let all = IdenticalQuestions::default();
-        let Turn::Asks(_first) = all.enter(QuestionKey::alone(&one), "q") else { panic!("it is the first") };
-        assert!(matches!(all.enter(QuestionKey::alone(&other), "r"), Turn::Asks(_)));
-        assert!(matches!(all.enter(QuestionKey::alone(&one), "q"), Turn::Waits { .. }));
+        let QuestionRole::Asks(_first) = all.register(QuestionKey::unique(&one), "q") else {
+            panic!("it is the first")
+        };
+        assert!(matches!(all.register(QuestionKey::unique(&other), "r"), QuestionRole::Asks(_)));
+        assert!(matches!(all.register(QuestionKey::unique(&one), "q"), QuestionRole::Waits { .. }));
     }
 }

@@ -1,20 +1,20 @@
 //! Interface between the trusted process and a front end that asks the user: the app's dialog, a terminal or a test.
 //!
-//! - Only [`Answer::Allow`] allows a call. A dropped [`Slot`], a timeout and a crash all deny it.
+//! - Only [`Answer::Allow`] allows a call. A dropped [`AnswerSlot`], a timeout and a crash all deny it.
 //! - [`Question`] contains everything that is shown, as plain text. A front end adds nothing and resolves nothing.
 //! - The policy decides whether a call needs approval; this crate only asks.
 //!
 //! ```
-//! use ironcurtain_consent::{Answer, Consent, DenialReach, Question, Slot, Withdrawn};
+//! use ironcurtain_consent::{Answer, Consent, DenialReach, Question, AnswerSlot, WithdrawalReason};
 //!
 //! struct DenyAll;
 //!
 //! impl Consent for DenyAll {
-//!     fn ask(&self, _question: Question, slot: Slot) {
+//!     fn ask(&self, _question: Question, slot: AnswerSlot) {
 //!         slot.answer(Answer::Deny { note: None, reach: DenialReach::Call });
 //!     }
 //!
-//!     fn withdraw(&self, _question: &str, _why: Withdrawn) {}
+//!     fn withdraw(&self, _question: &str, _why: WithdrawalReason) {}
 //! }
 //! ```
 
@@ -24,12 +24,11 @@ mod comparison;
 mod consequence;
 pub mod definition;
 mod exchange;
+mod expired_questions;
 pub mod found_paths;
 mod grantable;
 mod identical;
-mod late;
 pub mod located_call;
-mod missed;
 mod not_approved;
 mod offers;
 mod preview;
@@ -38,6 +37,7 @@ mod question;
 mod question_metrics;
 mod rate;
 mod received;
+mod reopen;
 mod showable;
 mod side_effects;
 mod stops;
@@ -47,11 +47,10 @@ mod words;
 pub use broker::{Broker, OpenQuestion, QuestionOutcome};
 pub use comparison::{FileComparison, file_state};
 pub use exchange::{Approval, Exchange, ExchangeError};
+pub use expired_questions::{ExpiredQuestion, ExpiredQuestionError, ExpiredQuestions, ExpiredState, Inquiry};
 pub use grantable::{Grantable, RequestedAccess};
-pub use identical::{AskedFirst, QuestionKey};
+pub use identical::{AskGuard, QuestionKey};
 pub use ironcurtain_grants::Lifetime;
-pub use late::{LateAsking, LateError};
-pub use missed::{Inquiry, MissedError, MissedQuestion, MissedQuestions, MissedState};
 pub use not_approved::{NotApproved, PAUSED};
 pub use offers::{grants_of, may_last, offers};
 pub use preview::Preview;
@@ -64,13 +63,14 @@ pub use question::{
 pub use question_metrics::QuestionMetrics;
 pub use rate::{DeniedKey, QuestionLimits};
 pub use received::{QuestionReceiver, ReceivedError};
+pub use reopen::{ReopenContext, ReopenError};
 pub use showable::TooLongToShow;
 pub use stops::{DenialScope, SessionDenial, Stop, StopState, Stops};
-pub use terminal::{NobodyToAsk, Terminal, pieces};
+pub use terminal::{NoFrontEnd, Terminal, wrap_text};
 pub use words::size;
 
 pub use ironcurtain_policy::Verb;
-use ironcurtain_protocol::{AskedOn, ClientView};
+use ironcurtain_protocol::{ClientView, PromptLocation};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -78,29 +78,29 @@ use tokio::sync::{mpsc, oneshot};
 /// Front end that asks the user.
 pub trait Consent: Send + Sync + 'static {
     /// Shows the question and returns immediately. The front end later answers once through `slot`, from any thread.
-    fn ask(&self, question: Question, slot: Slot);
+    fn ask(&self, question: Question, slot: AnswerSlot);
 
     /// Removes a question that this front end has not answered, for the given reason.
-    fn withdraw(&self, question: &str, why: Withdrawn);
+    fn withdraw(&self, question: &str, why: WithdrawalReason);
 
     /// Shows the user a message that needs no answer, if possible.
     fn notify(&self, _notice: &str) {}
 
-    /// Returns the kind of front end. The app may replace a daemon that returns [`AskedOn::Nobody`].
-    fn asked_on(&self) -> AskedOn {
-        AskedOn::App
+    /// Returns the kind of front end. The app may replace a daemon that returns [`PromptLocation::Nobody`].
+    fn prompt_location(&self) -> PromptLocation {
+        PromptLocation::App
     }
 }
 
 /// Sender for the answer to one question. Dropping it without an answer denies the call.
 #[derive(Debug)]
 #[must_use = "dropping the slot denies the call"]
-pub struct Slot {
+pub struct AnswerSlot {
     answer: oneshot::Sender<Answer>,
-    working: mpsc::Sender<()>,
+    activity: mpsc::Sender<()>,
 }
 
-impl Slot {
+impl AnswerSlot {
     /// Sends the user's answer. Does nothing if the question is already closed.
     pub fn answer(self, answer: Answer) {
         // Sending fails only if the question is already closed, so the answer has no effect.
@@ -109,14 +109,14 @@ impl Slot {
 
     /// Returns `true` if the question is closed.
     #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.answer.is_closed()
     }
 
     /// Restarts the deadline, because the user is active in the dialog.
-    pub fn working(&self) {
+    pub fn report_activity(&self) {
         // If the channel is full, a report is already pending.
-        let _ = self.working.try_send(());
+        let _ = self.activity.try_send(());
     }
 }
 
@@ -161,7 +161,7 @@ pub enum DenialReach {
 
 impl DenialReach {
     /// Returns the clause that describes the denial in the audit log.
-    fn on_record(self, note: Option<&str>) -> String {
+    fn audit_clause(self, note: Option<&str>) -> String {
         let reach = match self {
             Self::Call => "",
             Self::Waiting => ", with the agent's other pending questions",
@@ -175,7 +175,7 @@ impl DenialReach {
 
 /// Reason a question is removed from the screen without an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Withdrawn {
+pub enum WithdrawalReason {
     /// The question's deadline passed.
     Deadline,
     /// The client cancelled the call.
@@ -263,7 +263,7 @@ impl Question {
                 .all(|other| other.fits_a_batch && self.is_of_same_agent(other) && !changes_the_same(other))
     }
 
-    fn changed(&self) -> impl Iterator<Item = &Piece> {
+    fn changed(&self) -> impl Iterator<Item = &TextPart> {
         self.consequences
             .iter()
             .filter(|effect| effect.verb == Verb::Change)
@@ -278,7 +278,7 @@ pub struct Consequence {
     /// First word of the line.
     pub verb: Verb,
     /// Object of the verb. Must not be shortened for display.
-    pub object: Vec<Piece>,
+    pub object: Vec<TextPart>,
     /// State of the target before or after the call, such as "new file" or "replaces 12 kB".
     pub note: Option<String>,
     /// Path or name as the agent wrote it, if a symlink or a remote's name led to a different object.
@@ -292,21 +292,23 @@ pub struct Consequence {
 impl Consequence {
     /// Creates an effect without notes that needs the user's approval.
     #[must_use]
-    pub fn new(verb: Verb, object: Vec<Piece>) -> Self {
+    pub fn new(verb: Verb, object: Vec<TextPart>) -> Self {
         Self { verb, object, note: None, asked_for: None, out_of: None, allowed: false }
     }
 }
 
-/// Part of a line. Only [`Piece::Ours`] is IronCurtain's own text.
+/// Part of a line. Only [`TextPart::Fixed`] is IronCurtain's own text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is", content = "text")]
-pub enum Piece {
+pub enum TextPart {
     /// IronCurtain's own words, with surrounding spaces.
-    Ours(&'static str),
+    #[serde(rename = "ours")]
+    Fixed(&'static str),
     /// Canonical path, in full.
     Path(String),
     /// Text from the agent, such as an address, a name or a title.
-    Foreign(String),
+    #[serde(rename = "foreign")]
+    Untrusted(String),
 }
 
 /// Warning that denying a call does not stop an unsandboxed server from acting on its own.
@@ -395,7 +397,7 @@ mod tests {
                 exe: None,
                 chain: vec![],
                 cwd: None,
-                says_it_is: None,
+                claimed_name: None,
                 label: None,
             },
             server: "filesystem".into(),
@@ -403,7 +405,7 @@ mod tests {
             sandboxed: true,
             remote: false,
             tool: Some("read_file".into()),
-            consequences: vec![Consequence::new(Verb::Read, vec![Piece::Path("/home/u/a.txt".into())])],
+            consequences: vec![Consequence::new(Verb::Read, vec![TextPart::Path("/home/u/a.txt".into())])],
             with: vec![],
             also: vec![],
             rule: "ask".into(),

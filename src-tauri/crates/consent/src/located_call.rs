@@ -2,7 +2,7 @@
 
 use crate::RequestedAccess;
 use crate::found_paths::{FoundPath, FoundPaths};
-use ironcurtain_grants::mounts::{Need, need};
+use ironcurtain_grants::mounts::{MountRequest, mount_for_access};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{
     Access, ApprovalSubject, Denial, FileWrites, PendingApproval, ProtectedPaths, ResolvedCall,
@@ -20,14 +20,15 @@ pub struct LocatedCall {
 impl LocatedCall {
     /// Returns a denial if the call would also give a sandboxed server access to a protected path.
     #[must_use]
-    pub fn exposed_protected(
+    pub fn deny_exposure(
         &self,
         sandbox: Option<&CanonicalPath>,
         writes: FileWrites,
         protected: &ProtectedPaths,
     ) -> Option<Denial> {
-        let opens =
-            || self.opens(sandbox, writes, protected).map(|(folder, inside)| opens_too_much(&folder, inside));
+        let opens = || {
+            self.opens(sandbox, writes, protected).map(|(folder, inside)| contains_protected(&folder, inside))
+        };
         self.exposes(protected.paths()).map(exposes).or_else(opens)
     }
 
@@ -47,8 +48,12 @@ impl LocatedCall {
         writes: FileWrites,
         protected: &'a ProtectedPaths,
     ) -> Option<(CanonicalPath, &'a CanonicalPath)> {
-        let open =
-            self.paths.needs(&self.call, sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
+        let open = self
+            .paths
+            .mount_requests(&self.call, sandbox, writes)
+            .into_iter()
+            .filter(|n| n.writable)
+            .map(|n| n.path);
         open.into_iter().find_map(|folder| {
             // The folder may contain a protected path that does not exist yet. A call that changes a protected path
             // itself is denied by the policy, with its own reason.
@@ -64,19 +69,19 @@ impl LocatedCall {
 impl FoundPaths {
     /// Returns the paths that must be mounted for the call, except paths inside the `sandbox` folder.
     #[must_use]
-    pub fn needs(
+    pub fn mount_requests(
         &self,
         call: &ResolvedCall,
         sandbox: Option<&CanonicalPath>,
         writes: FileWrites,
-    ) -> Vec<Need> {
+    ) -> Vec<MountRequest> {
         let is_inside = |path: &CanonicalPath| sandbox.is_some_and(|sandbox| sandbox.contains(path));
         let paths = call.paths().filter(|(_, _, path)| !is_inside(path));
         let needs = paths.filter_map(|(role, argument, path)| {
             let found = self.find(argument, path)?;
-            need(role.access()?, path, found.target, writes, nearest_folder(path))
+            mount_for_access(role.access()?, path, found.target, writes, nearest_folder(path))
         });
-        ironcurtain_grants::mounts::united(needs)
+        ironcurtain_grants::mounts::merge_requests(needs)
     }
 
     /// Returns the paths that need approval, with the kind of access to each.
@@ -88,12 +93,12 @@ impl FoundPaths {
         let ApprovalSubject::Path(path) = &approval.subject else { return None };
         let access: Access = approval.role?.access()?;
         let found = self.find(&approval.argument, path)?;
-        let need = need(access, path, found.target, writes, nearest_folder(path));
+        let need = mount_for_access(access, path, found.target, writes, nearest_folder(path));
         Some(RequestedAccess { access, path: path.clone(), target: found.target, need })
     }
 }
 
-fn opens_too_much(folder: &CanonicalPath, inside: &CanonicalPath) -> Denial {
+fn contains_protected(folder: &CanonicalPath, inside: &CanonicalPath) -> Denial {
     let reason = format!(
         "to create or delete something in `{folder}`, the server needs access to the whole folder, which holds the protected `{inside}`; choose a subfolder"
     );

@@ -10,12 +10,12 @@ pub const PAUSED: &str = "paused";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotApproved {
     /// The user denied the call and left a note for the agent.
-    #[error("the user denied it and says: {0}")]
+    #[error("the user denied it with this note: {0}")]
     DeniedWithNote(String),
     /// The user denied the call without a note.
     #[error("the user denied it")]
     Denied,
-    /// The user could not be asked, for this reason.
+    /// The user could not be asked. Contains the reason.
     #[error("{0}")]
     Unavailable(String),
     /// The user closed the dialog without an answer.
@@ -39,10 +39,10 @@ pub enum NotApproved {
         seconds: u64,
     },
     /// The session or client asked too many questions, so the call is denied without asking.
-    #[error("the user was asked {most} times within a minute: too many questions; try again in {seconds} s")]
+    #[error("too many questions: the user was asked {limit} times within a minute; try again in {seconds} s")]
     TooMany {
         /// Limit that was reached: questions per minute for the session or the client.
-        most: usize,
+        limit: usize,
         /// Seconds until the client may ask again.
         seconds: u64,
     },
@@ -56,7 +56,7 @@ impl NotApproved {
     }
 
     /// Returns the result that the audit log records for each call that was waiting for this answer.
-    pub(super) fn on_record(&self) -> EscalationResult {
+    pub(super) fn audit_result(&self) -> EscalationResult {
         match self {
             Self::DeniedWithNote(_) | Self::Denied | Self::StillDenied { .. } => EscalationResult::Denied,
             Self::Unavailable(_) | Self::TooMany { .. } => EscalationResult::Unavailable,
@@ -67,7 +67,7 @@ impl NotApproved {
     }
 
     /// Returns the audit log's decider and rule name for a call that is denied without asking the user.
-    pub(super) fn ground(&self) -> (DecidedBy, &'static str) {
+    pub(super) fn decided_by(&self) -> (DecidedBy, &'static str) {
         match self {
             Self::Stopped(Stop::Lockdown) => (DecidedBy::Lockdown, "lockdown"),
             Self::Stopped(Stop::Paused) => (DecidedBy::Paused, PAUSED),
@@ -85,7 +85,7 @@ impl NotApproved {
 
 fn denied(note: Option<&str>) -> String {
     match note {
-        Some(note) => format!("the user denied the same call before and says: {note}"),
-        None => "the user denied the same call before".to_owned(),
+        Some(note) => format!("the user already denied this call, with this note: {note}"),
+        None => "the user already denied this call".to_owned(),
     }
 }

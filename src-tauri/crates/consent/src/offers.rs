@@ -14,7 +14,7 @@ pub use tool::may_last;
 pub(super) use tool::tool_offers;
 
 use super::grantable::{Grantable, RequestedAccess, merged};
-use super::{Consequence, Lifetime, Offer, Piece, Principal, Reach};
+use super::{Consequence, Lifetime, Offer, Principal, Reach, TextPart};
 use ironcurtain_grants::{GrantLimits, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::AccessSet;
@@ -28,18 +28,19 @@ pub(super) const THIS_CALL: &str = "this exact call";
 /// Maximum length of text from the agent within a sentence, in characters. The effect line shows the whole text.
 const MAX_SENTENCE_LEN: usize = 200;
 
-pub(super) const STANDING: [Lifetime; 4] =
+pub(super) const ALL_LIFETIMES: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
 /// Lifetimes for an offer that also applies to calls with other values. Such an offer is never permanent.
-pub(super) const TIMED: [Lifetime; 3] = [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour];
+pub(super) const LIMITED_LIFETIMES: [Lifetime; 3] =
+    [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour];
 
 /// Returns the offers for a call from `client`. Set `only_once` if the call also needs approval for something other
 /// than a path: the paths are then offered for this call only.
 #[must_use]
 pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
     let requested = &grantable.requested;
-    let standing = STANDING.into_iter().filter(|l| !(grantable.removes() && *l == Lifetime::Always));
+    let standing = ALL_LIFETIMES.into_iter().filter(|l| !(grantable.deletes() && *l == Lifetime::Always));
     let mut offers = vec![Offer {
         reach: Reach::Paths,
         label: paths_label(requested),
@@ -60,10 +61,14 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
         offers.push(Offer {
             reach: Reach::Folders,
             label: match names.as_slice() {
-                [] | [_] => format!("everything in {}", joined(&names)),
+                [] | [_] => format!("everything in {}", join_words(&names)),
                 all => format!("everything in these {} folders", all.len()),
             },
-            sentence: format!("{client} may {} everything in {} and below", verbs(access), joined(&names)),
+            sentence: format!(
+                "{client} may {} everything in {} and below",
+                verbs(access),
+                join_words(&names)
+            ),
             lifetimes: standing.collect(),
         });
     }
@@ -82,24 +87,24 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
 /// Decisions about a tool's definition are unchanged, because they grant nothing.
 pub(super) fn limit(offers: &mut Vec<Offer>, principal: &Principal, max: Option<Duration>) {
     let hides = principal.client.view.exe.is_none();
-    let may_be = |lifetime: &Lifetime| match lifetime {
+    let is_available = |lifetime: &Lifetime| match lifetime {
         Lifetime::Once | Lifetime::Session => true,
         Lifetime::QuarterHour | Lifetime::Hour => {
-            !hides && max.is_none_or(|max| lifetime.length() <= Some(max))
+            !hides && max.is_none_or(|max| lifetime.duration() <= Some(max))
         }
         Lifetime::Always => !hides && !principal.is_new && max.is_none(),
     };
     for offer in offers.iter_mut().filter(|offer| !offer.reach.is_decision()) {
-        offer.lifetimes.retain(may_be);
+        offer.lifetimes.retain(is_available);
     }
     offers.retain(|offer| !offer.lifetimes.is_empty());
 }
 
 /// Returns the sentence about the organization's maximum lifetime, or `None` if all offers are for one call.
-pub(super) fn end_of_permissions(offers: &[Offer], max: Duration) -> Option<String> {
-    let is_kept = |lifetime: &Lifetime| *lifetime != Lifetime::Once;
+pub(super) fn max_lifetime_sentence(offers: &[Offer], max: Duration) -> Option<String> {
+    let is_standing = |lifetime: &Lifetime| *lifetime != Lifetime::Once;
     let is_limited =
-        offers.iter().any(|offer| !offer.reach.is_decision() && offer.lifetimes.iter().any(is_kept));
+        offers.iter().any(|offer| !offer.reach.is_decision() && offer.lifetimes.iter().any(is_standing));
     let minutes = match max.as_secs() / 60 {
         1 => "1 minute".to_owned(),
         minutes => format!("{minutes} minutes"),
@@ -117,7 +122,7 @@ pub fn grants_of<E>(
 ) -> Result<Vec<StandingGrant>, E> {
     let session = subject.session.clone().filter(|_| lifetime == Lifetime::Session);
     let expires_ms =
-        lifetime.length().map(|l| now_ms.saturating_add(u64::try_from(l.as_millis()).unwrap_or(u64::MAX)));
+        lifetime.duration().map(|l| now_ms.saturating_add(u64::try_from(l.as_millis()).unwrap_or(u64::MAX)));
     let grant = |what| {
         Ok(StandingGrant {
             id: name()?,
@@ -137,10 +142,10 @@ pub fn grants_of<E>(
 /// Formats a path for the user, with the home directory as `~` and misleading characters escaped.
 #[must_use]
 pub(crate) fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
-    visible::whole_path(&below_home(path.as_str(), home))
+    visible::isolated_path(&tilde_path(path.as_str(), home))
 }
 
-fn below_home(path: &str, home: &CanonicalPath) -> String {
+fn tilde_path(path: &str, home: &CanonicalPath) -> String {
     let below = path.strip_prefix(home.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     below.map_or_else(|| path.to_owned(), |rest| format!("~{rest}"))
 }
@@ -151,10 +156,10 @@ fn union(a: AccessSet, b: AccessSet) -> AccessSet {
 
 fn verbs(access: AccessSet) -> String {
     let words = [(access.read, "read"), (access.write, "write"), (access.delete, "delete")];
-    joined(&words.iter().filter(|(has, _)| *has).map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>())
+    join_words(&words.iter().filter(|(has, _)| *has).map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>())
 }
 
-pub(super) fn joined(words: &[String]) -> String {
+pub(super) fn join_words(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),
@@ -170,12 +175,12 @@ fn paths_label(requested: &[RequestedAccess]) -> String {
             Some(PathKind::Missing) => "this one path".to_owned(),
             Some(PathKind::File { .. } | PathKind::Special) | None => "this file".to_owned(),
         },
-        n => these(n, requested),
+        n => count_phrase(n, requested),
     }
 }
 
 /// Returns a phrase for several paths, such as "these 3 files". The noun depends on the kinds of file system objects.
-fn these(count: usize, requested: &[RequestedAccess]) -> String {
+fn count_phrase(count: usize, requested: &[RequestedAccess]) -> String {
     let all = |is: fn(&PathKind) -> bool| requested.iter().all(|w| is(&w.target));
     let things = match () {
         () if all(|target| matches!(target, PathKind::File { .. })) => "files",
@@ -191,7 +196,7 @@ fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalP
     let what = match paths.as_slice() {
         [] => return format!("{client} may make this call"),
         [(path, _)] => tilde(path, home),
-        all => these(all.len(), requested),
+        all => count_phrase(all.len(), requested),
     };
     format!("{client} may {} {what}", verbs(access))
 }
@@ -200,10 +205,12 @@ fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalP
 /// effects.
 pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &CanonicalPath) -> String {
     let Some((worst, others)) = lines.split_first() else { return format!("{client} may make this call") };
-    let piece = |piece: &Piece| match piece {
-        Piece::Ours(words) => (*words).to_owned(),
-        Piece::Path(path) => below_home(path, home),
-        Piece::Foreign(text) => visible::quoted(&visible::line(&visible::ends(text, MAX_SENTENCE_LEN))),
+    let piece = |piece: &TextPart| match piece {
+        TextPart::Fixed(words) => (*words).to_owned(),
+        TextPart::Path(path) => tilde_path(path, home),
+        TextPart::Untrusted(text) => {
+            visible::quoted(&visible::line(&visible::head_and_tail(text, MAX_SENTENCE_LEN)))
+        }
     };
     let object: String = worst.object.iter().map(piece).collect();
     let others = match others.iter().filter(|other| !other.allowed).count() {

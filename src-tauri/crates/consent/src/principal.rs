@@ -14,7 +14,7 @@ pub struct Principal {
     /// The client.
     pub client: Client,
     /// Name from the client's `clientInfo`, unverified. `None` until the client sends it.
-    pub says_it_is: Arc<Mutex<Option<String>>>,
+    pub claimed_name: Arc<Mutex<Option<String>>>,
     /// Name of the server.
     pub server: String,
     /// Command line of the server.
@@ -31,8 +31,8 @@ impl Principal {
     /// Returns the client with its text escaped for display.
     #[must_use]
     pub fn client_view(&self) -> ClientView {
-        let says_it_is = self.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ClientView { says_it_is, ..self.client.view.clone() }
+        let claimed_name = self.claimed_name.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ClientView { claimed_name, ..self.client.view.clone() }
     }
 
     /// Returns the subject of a grant that ends with this session.
@@ -72,7 +72,7 @@ pub fn shown_client(client: &ClientView) -> ClientView {
     shown.name = visible::head(&visible::line(&client.name), 80);
     shown.exe = path(&client.exe);
     shown.cwd = path(&client.cwd);
-    shown.says_it_is = line(&client.says_it_is).map(|t| visible::head(&t, 80));
+    shown.claimed_name = line(&client.claimed_name).map(|t| visible::head(&t, 80));
     shown.label = line(&client.label).map(|t| visible::head(&t, 80));
     for process in &mut shown.chain {
         process.name = visible::line(&process.name);

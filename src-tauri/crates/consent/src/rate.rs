@@ -45,7 +45,7 @@ pub struct QuestionLimits {
     pub per_minute: usize,
     /// Duration for which a repeated call is denied without asking after the first denial. Each further denial doubles
     /// the duration. Zero means that a repeated call always prompts the user.
-    pub denial_holds: Duration,
+    pub denial_duration: Duration,
 }
 
 /// Questions asked within the last minute, by client.
@@ -62,31 +62,31 @@ struct ClientRate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AskedAt {
     at: Instant,
-    is_of_a_call: bool,
-    is_in_list: bool,
+    is_for_call: bool,
+    is_in_batch: bool,
     session: String,
 }
 
 /// Session that wants to ask a question.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asker<'a> {
+pub(super) struct QuestionSource<'a> {
     /// Key of the client.
     pub(super) client: &'a str,
     /// Id of the session.
     pub(super) session: &'a str,
     /// `true` if a call caused the question.
-    pub(super) is_of_a_call: bool,
+    pub(super) is_for_call: bool,
     /// `true` if the question joins the list of the agent's open questions.
-    pub(super) is_in_list: bool,
+    pub(super) is_in_batch: bool,
 }
 
 impl ClientRate {
     /// Returns the time of the question that must leave the window before the next question can be asked. Returns
-    /// `None` if fewer than `most` questions are in the window.
-    fn holds(&self, most: usize, which: impl Fn(&AskedAt) -> bool) -> Option<Instant> {
+    /// `None` if fewer than `limit` questions are in the window.
+    fn blocking_question(&self, limit: usize, which: impl Fn(&AskedAt) -> bool) -> Option<Instant> {
         let counted: Vec<Instant> =
             self.asked.iter().filter(|asked| which(asked)).map(|asked| asked.at).collect();
-        counted.len().checked_sub(most).and_then(|at| counted.get(at).copied())
+        counted.len().checked_sub(limit).and_then(|at| counted.get(at).copied())
     }
 }
 
@@ -94,7 +94,7 @@ impl ClientRate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMany {
     /// Maximum number of questions per minute that was reached.
-    pub(super) most: usize,
+    pub(super) limit: usize,
     /// Time until the client may ask again.
     pub(super) wait: Duration,
     /// `true` for the first refusal since the limit was reached. The user is notified only of this refusal.
@@ -106,8 +106,8 @@ impl QuestionRate {
     ///
     /// # Errors
     /// Returns [`TooMany`] if the limit is reached. The caller must then not ask the question.
-    pub(super) fn count(&self, asker: Asker<'_>, now: Instant, most: usize) -> Result<(), TooMany> {
-        let Asker { client, session, is_of_a_call, is_in_list } = asker;
+    pub(super) fn count(&self, asker: QuestionSource<'_>, now: Instant, limit: usize) -> Result<(), TooMany> {
+        let QuestionSource { client, session, is_for_call, is_in_batch } = asker;
         let mut all = self.lock();
         all.retain(|_, rate| {
             rate.asked.retain(|asked| now.duration_since(asked.at) < WINDOW);
@@ -123,23 +123,23 @@ impl QuestionRate {
         let wait = |at| WINDOW.saturating_sub(now.duration_since(at));
         let is_own = |asked: &AskedAt| asked.session == session;
         let limits = [
-            (most, &is_own as &dyn Fn(&AskedAt) -> bool),
-            (most.saturating_mul(MAX_LISTED), &|_: &AskedAt| true),
-            (most.saturating_mul(SESSIONS_AT_ONCE), &|asked: &AskedAt| !asked.is_in_list),
+            (limit, &is_own as &dyn Fn(&AskedAt) -> bool),
+            (limit.saturating_mul(MAX_LISTED), &|_: &AskedAt| true),
+            (limit.saturating_mul(SESSIONS_AT_ONCE), &|asked: &AskedAt| !asked.is_in_batch),
         ];
-        for (most, is_counted) in limits.into_iter().take(if is_in_list { 2 } else { 3 }) {
-            let share = most.div_ceil(2);
-            let others = |asked: &AskedAt| is_counted(asked) && !asked.is_of_a_call;
-            if !is_of_a_call && let Some(at) = rate.holds(share, others) {
-                return Err(TooMany { most: share, wait: wait(at), is_first: false });
+        for (limit, is_counted) in limits.into_iter().take(if is_in_batch { 2 } else { 3 }) {
+            let share = limit.div_ceil(2);
+            let is_background = |asked: &AskedAt| is_counted(asked) && !asked.is_for_call;
+            if !is_for_call && let Some(at) = rate.blocking_question(share, is_background) {
+                return Err(TooMany { limit: share, wait: wait(at), is_first: false });
             }
-            if let Some(at) = rate.holds(most, is_counted) {
-                let is_first = is_of_a_call && !std::mem::replace(&mut rate.notified, true);
-                return Err(TooMany { most, wait: wait(at), is_first });
+            if let Some(at) = rate.blocking_question(limit, is_counted) {
+                let is_first = is_for_call && !std::mem::replace(&mut rate.notified, true);
+                return Err(TooMany { limit, wait: wait(at), is_first });
             }
         }
         rate.notified = false;
-        rate.asked.push_back(AskedAt { at: now, is_of_a_call, is_in_list, session: session.to_owned() });
+        rate.asked.push_back(AskedAt { at: now, is_for_call, is_in_batch, session: session.to_owned() });
         Ok(())
     }
 
@@ -168,8 +168,8 @@ impl DeniedKey {
         let mut sorted: Vec<String> =
             arguments.iter().map(|(name, value)| format!("{name}\0{value}")).collect();
         sorted.sort_unstable();
-        let whose = [&principal.client.key, &principal.server, &tool.to_owned()];
-        Self(hash(whose.into_iter().chain(&sorted)))
+        let identity = [&principal.client.key, &principal.server, &tool.to_owned()];
+        Self(hash(identity.into_iter().chain(&sorted)))
     }
 }
 
@@ -185,7 +185,7 @@ pub(super) struct DeniedCalls(Mutex<HashMap<DeniedKey, DeniedCall>>);
 
 #[derive(Debug)]
 struct DeniedCall {
-    holds: Duration,
+    duration: Duration,
     until: Instant,
     note: Option<String>,
 }
@@ -194,21 +194,21 @@ struct DeniedCall {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecentDenial {
     /// Time until the same call prompts the user again.
-    pub(super) left: Duration,
+    pub(super) remaining: Duration,
     /// The user's note for the agent, if any.
     pub(super) note: Option<String>,
 }
 
 impl DeniedCalls {
     /// Returns the current denial of the call, if there is one.
-    pub(super) fn denial_of(&self, call: DeniedKey, now: Instant) -> Option<RecentDenial> {
+    pub(super) fn find(&self, call: DeniedKey, now: Instant) -> Option<RecentDenial> {
         let all = self.lock();
         let denied = all.get(&call).filter(|denied| now < denied.until)?;
-        Some(RecentDenial { left: denied.until.duration_since(now), note: denied.note.clone() })
+        Some(RecentDenial { remaining: denied.until.duration_since(now), note: denied.note.clone() })
     }
 
     /// Remembers a denial for the duration `first`, or for twice the previous duration if the call was denied before.
-    pub(super) fn note(&self, call: DeniedKey, note: Option<String>, now: Instant, first: Duration) {
+    pub(super) fn remember(&self, call: DeniedKey, note: Option<String>, now: Instant, first: Duration) {
         if first.is_zero() {
             return;
         }
@@ -220,8 +220,8 @@ impl DeniedCalls {
             let next = all.iter().min_by_key(|(_, denied)| denied.until).map(|(call, _)| *call);
             next.map(|next| all.remove(&next));
         }
-        let holds = all.get(&call).map_or(first, |denied| (denied.holds * 2).min(MAX_HOLD));
-        all.insert(call, DeniedCall { holds, until: now + holds, note });
+        let duration = all.get(&call).map_or(first, |denied| (denied.duration * 2).min(MAX_HOLD));
+        all.insert(call, DeniedCall { duration, until: now + duration, note });
     }
 
     /// Forgets the denial of a call because the user has allowed the call.
@@ -240,12 +240,12 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn of<'a>(client: &'a str, session: &'a str) -> Asker<'a> {
-        Asker { client, session, is_of_a_call: true, is_in_list: false }
+    fn of<'a>(client: &'a str, session: &'a str) -> QuestionSource<'a> {
+        QuestionSource { client, session, is_for_call: true, is_in_batch: false }
     }
 
-    fn by_itself(client: &str) -> Asker<'_> {
-        Asker { is_of_a_call: false, ..of(client, "s") }
+    fn background(client: &str) -> QuestionSource<'_> {
+        QuestionSource { is_for_call: false, ..of(client, "s") }
     }
 
     #[test]
@@ -255,11 +255,11 @@ mod tests {
             rate.count(of("a", "s"), began + SECOND * n, 5).unwrap();
         }
         let at = |seconds: u32| rate.count(of("a", "s"), began + SECOND * seconds, 5);
-        assert_eq!(at(10), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
-        assert_eq!(at(11), Err(TooMany { most: 5, wait: SECOND * 49, is_first: false }));
+        assert_eq!(at(10), Err(TooMany { limit: 5, wait: SECOND * 50, is_first: true }));
+        assert_eq!(at(11), Err(TooMany { limit: 5, wait: SECOND * 49, is_first: false }));
         rate.count(of("b", "s"), began + SECOND * 11, 5).unwrap();
         assert_eq!(at(60), Ok(()));
-        assert_eq!(at(60), Err(TooMany { most: 5, wait: SECOND, is_first: true }));
+        assert_eq!(at(60), Err(TooMany { limit: 5, wait: SECOND, is_first: true }));
         // Questions decided without the user are not counted.
         rate.uncount("a", began + SECOND * 60);
         assert_eq!(at(60), Ok(()));
@@ -271,28 +271,29 @@ mod tests {
         let ask = |session: &str| rate.count(of("node", session), now, 2);
         for session in ["github", "slack", "memory", "sqlite"] {
             assert_eq!((ask(session), ask(session)), (Ok(()), Ok(())), "{session}");
-            assert_eq!(ask(session).unwrap_err().most, 2);
+            assert_eq!(ask(session).unwrap_err().limit, 2);
         }
-        assert_eq!(ask("fifth"), Err(TooMany { most: 8, wait: WINDOW, is_first: false }));
+        assert_eq!(ask("fifth"), Err(TooMany { limit: 8, wait: WINDOW, is_first: false }));
         assert_eq!(rate.count(of("python", "fifth"), now, 2), Ok(()), "another client has its own total");
         // Questions that join a list count towards the session's limit, but not towards the client's limit.
-        let in_list = |session| rate.count(Asker { is_in_list: true, ..of("node", session) }, now, 2);
+        let in_list =
+            |session| rate.count(QuestionSource { is_in_batch: true, ..of("node", session) }, now, 2);
         assert_eq!((in_list("fifth"), in_list("fifth")), (Ok(()), Ok(())));
-        assert_eq!(in_list("fifth"), Err(TooMany { most: 2, wait: WINDOW, is_first: true }));
-        assert_eq!(in_list("github").unwrap_err().most, 2, "its own limit is used up");
+        assert_eq!(in_list("fifth"), Err(TooMany { limit: 2, wait: WINDOW, is_first: true }));
+        assert_eq!(in_list("github").unwrap_err().limit, 2, "its own limit is used up");
         let later = now + WINDOW;
         for session in ["a", "b", "c"] {
-            let listed = Asker { is_in_list: true, ..of("node", session) };
+            let listed = QuestionSource { is_in_batch: true, ..of("node", session) };
             assert_eq!(rate.count(listed, later, 2), Ok(()));
         }
         for session in ["d", "e", "f", "g"] {
             assert_eq!(rate.count(of("node", session), later, 2), Ok(()), "{session}");
             assert_eq!(rate.count(of("node", session), later, 2), Ok(()), "{session}");
         }
-        assert_eq!(rate.count(of("node", "h"), later, 2).unwrap_err().most, 8);
+        assert_eq!(rate.count(of("node", "h"), later, 2).unwrap_err().limit, 8);
         // New sessions do not raise the larger total that applies to listed questions.
         let counted = (0..).map(|n| n.to_string()).take_while(|session| {
-            rate.count(Asker { is_in_list: true, ..of("node", session) }, later, 2).is_ok()
+            rate.count(QuestionSource { is_in_batch: true, ..of("node", session) }, later, 2).is_ok()
         });
         assert_eq!(counted.count(), 2 * MAX_LISTED - 11);
     }
@@ -300,22 +301,22 @@ mod tests {
     #[test]
     fn questions_without_a_call_use_at_most_half_of_the_limit() {
         let (rate, began) = (QuestionRate::default(), Instant::now());
-        let by_itself_at = |seconds: u32, most| rate.count(by_itself("a"), began + SECOND * seconds, most);
-        let of_a_call = |seconds: u32, most| rate.count(of("a", "s"), began + SECOND * seconds, most);
+        let by_itself_at = |seconds: u32, limit| rate.count(background("a"), began + SECOND * seconds, limit);
+        let of_a_call = |seconds: u32, limit| rate.count(of("a", "s"), began + SECOND * seconds, limit);
         for seconds in 0..3 {
             by_itself_at(seconds, 5).unwrap();
         }
-        assert_eq!(by_itself_at(10, 5), Err(TooMany { most: 3, wait: SECOND * 50, is_first: false }));
+        assert_eq!(by_itself_at(10, 5), Err(TooMany { limit: 3, wait: SECOND * 50, is_first: false }));
         of_a_call(10, 5).unwrap();
         of_a_call(10, 5).unwrap();
-        assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
+        assert_eq!(of_a_call(10, 5), Err(TooMany { limit: 5, wait: SECOND * 50, is_first: true }));
         by_itself_at(60, 5).unwrap();
         // With a limit of one question per minute, either a call or a different cause can use it.
-        assert_eq!(rate.count(by_itself("b"), began, 1), Ok(()));
+        assert_eq!(rate.count(background("b"), began, 1), Ok(()));
         assert_eq!(rate.count(of("c", "s"), began, 1), Ok(()));
         assert_eq!(
-            rate.count(by_itself("c"), began, 1),
-            Err(TooMany { most: 1, wait: WINDOW, is_first: false })
+            rate.count(background("c"), began, 1),
+            Err(TooMany { limit: 1, wait: WINDOW, is_first: false })
         );
     }
 
@@ -335,26 +336,26 @@ mod tests {
         let (denied, mut now) = (DeniedCalls::default(), Instant::now());
         let (call, other) = (DeniedKey([1; 32]), DeniedKey([2; 32]));
         for held in [60, 120, 240, 480, 960, 1920, 3840, 3840] {
-            denied.note(call, Some("no".into()), now, SECOND * 60);
-            let left = denied.denial_of(call, now).unwrap();
-            assert_eq!(left, RecentDenial { left: SECOND * held, note: Some("no".into()) });
-            assert_eq!(denied.denial_of(other, now), None);
+            denied.remember(call, Some("no".into()), now, SECOND * 60);
+            let left = denied.find(call, now).unwrap();
+            assert_eq!(left, RecentDenial { remaining: SECOND * held, note: Some("no".into()) });
+            assert_eq!(denied.find(other, now), None);
             now += SECOND * held;
-            assert_eq!(denied.denial_of(call, now), None, "it is asked about again");
+            assert_eq!(denied.find(call, now), None, "it is asked about again");
         }
         // A retry after the expiry still doubles the duration.
-        denied.note(other, None, now, SECOND * 60);
+        denied.remember(other, None, now, SECOND * 60);
         now += SECOND * 60 + MAX_HOLD - SECOND;
-        denied.note(other, None, now, SECOND * 60);
-        assert_eq!(denied.denial_of(other, now).unwrap().left, SECOND * 120);
+        denied.remember(other, None, now, SECOND * 60);
+        assert_eq!(denied.find(other, now).unwrap().remaining, SECOND * 120);
         now += SECOND * 120 + MAX_HOLD;
-        denied.note(other, None, now, SECOND * 60);
-        denied.note(call, None, now, SECOND * 60);
-        assert_eq!(denied.denial_of(call, now).unwrap().left, SECOND * 60);
+        denied.remember(other, None, now, SECOND * 60);
+        denied.remember(call, None, now, SECOND * 60);
+        assert_eq!(denied.find(call, now).unwrap().remaining, SECOND * 60);
         denied.forget(call);
-        assert_eq!(denied.denial_of(call, now), None);
-        denied.note(call, None, now, Duration::ZERO);
-        assert_eq!(denied.denial_of(call, now), None);
+        assert_eq!(denied.find(call, now), None);
+        denied.remember(call, None, now, Duration::ZERO);
+        assert_eq!(denied.find(call, now), None);
     }
 
     #[test]
@@ -363,10 +364,10 @@ mod tests {
         let key = |n: usize| DeniedKey(hash(std::iter::once(&n.to_string())));
         for n in 0..=MAX_DENIED {
             let at = if n == 0 { now } else { now + SECOND };
-            denied.note(key(n), None, at, SECOND * 60);
+            denied.remember(key(n), None, at, SECOND * 60);
         }
         assert_eq!(denied.lock().len(), MAX_DENIED);
-        assert_eq!(denied.denial_of(key(0), now), None);
-        assert!(denied.denial_of(key(MAX_DENIED), now + SECOND).is_some());
+        assert_eq!(denied.find(key(0), now), None);
+        assert!(denied.find(key(MAX_DENIED), now + SECOND).is_some());
     }
 }

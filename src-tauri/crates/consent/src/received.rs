@@ -1,11 +1,11 @@
 //! Questions from remote machines, converted for this computer's dialog.
 //!
-//! - Nothing in such a question is trusted. This computer escapes and limits all texts itself, and shows the machine's
+//! - Nothing in such a question is trusted. This computer escapes and limits all strings itself, and shows the machine's
 //!   name before the client's name.
 //! - INVARIANT: a received question never looks like a local question: it names its host, contains no processes, gets
 //!   its id and the prefix of its session id from this computer, and joins no batch.
 
-use super::{Piece, Question};
+use super::{Question, TextPart};
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -17,23 +17,23 @@ const MAX_ITEMS: usize = 200;
 /// Maximum length of a name in a received question, in characters.
 const MAX_NAME_CHARS: usize = 80;
 
-/// Maximum length of a text in a received question, in characters, except in [`LONG`] fields.
+/// Maximum length of a string in a received question, in characters, except in [`LONG_FIELDS`] fields.
 const MAX_TEXT_CHARS: usize = 4096;
 
-/// Maximum total length of all texts in a received question, in bytes, excluding [`LONG`] fields.
+/// Maximum total length of all strings in a received question, in bytes, excluding [`LONG_FIELDS`] fields.
 const MAX_TEXTS_BYTES: usize = 256 * 1024;
 
 /// Fields to which the limits for local calls apply instead.
-const LONG: [&str; 4] = ["arguments", "preview", "server_command", "with"];
+const LONG_FIELDS: [&str; 4] = ["arguments", "preview", "server_command", "with"];
 
 /// Maximum deadline of a received question.
 const MAX_DEADLINE: Duration = Duration::from_secs(30 * 60);
 
-/// Fields whose texts may have several lines.
-const SEVERAL_LINES: [&str; 3] = ["arguments", "preview", "with"];
+/// Fields whose values may have several lines.
+const MULTILINE_FIELDS: [&str; 3] = ["arguments", "preview", "with"];
 
-/// Known texts of [`Piece::Ours`]. Any other text is shown as foreign text.
-const OURS: [&str; 29] = [
+/// Known values of [`TextPart::Fixed`]. Any other value is shown as untrusted text.
+const KNOWN_TEXTS: [&str; 29] = [
     " ",
     " as ",
     " in ",
@@ -96,13 +96,13 @@ impl QuestionReceiver<'_> {
     /// Returns [`ReceivedError`] if the question is malformed or exceeds a limit.
     pub fn question(self, json: &str, id: String) -> Result<Question, ReceivedError> {
         let mut value: Value = serde_json::from_str(json)?;
-        let mut room = MAX_TEXTS_BYTES;
+        let mut budget = MAX_TEXTS_BYTES;
         for (field, value) in value.as_object_mut().into_iter().flatten() {
             let field = field.as_str();
-            if !LONG.contains(&field) {
-                room = remaining(value, room).ok_or(ReceivedError::TooLong)?;
+            if !LONG_FIELDS.contains(&field) {
+                budget = remaining(value, budget).ok_or(ReceivedError::TooLong)?;
             }
-            escape(value, SEVERAL_LINES.contains(&field));
+            escape(value, MULTILINE_FIELDS.contains(&field));
         }
         let mut question: Question = serde_json::from_value(value)?;
         let is_answerable = question.offers.iter().all(|offer| !offer.lifetimes.is_empty());
@@ -126,7 +126,7 @@ impl QuestionReceiver<'_> {
         let short = |text: &str| visible::head(text, MAX_NAME_CHARS);
         let client = &mut question.client;
         client.name = format!("{}: {}", self.host, short(&client.name));
-        client.says_it_is = client.says_it_is.as_deref().map(short);
+        client.claimed_name = client.claimed_name.as_deref().map(short);
         client.label = client.label.as_deref().map(short);
         // The remote machine's processes must not be mistaken for local processes.
         client.chain.clear();
@@ -138,15 +138,15 @@ impl QuestionReceiver<'_> {
     }
 }
 
-/// Returns the number of bytes left of `room` after a value's texts, or `None` if the value is too long.
-fn remaining(value: &Value, room: usize) -> Option<usize> {
+/// Returns the number of bytes left of `budget` after a value's strings, or `None` if the value is too long.
+fn remaining(value: &Value, budget: usize) -> Option<usize> {
     match value {
         Value::String(text) if text.chars().count() > MAX_TEXT_CHARS => None,
-        Value::String(text) => room.checked_sub(text.len()),
+        Value::String(text) => budget.checked_sub(text.len()),
         Value::Array(items) if items.len() > MAX_ITEMS => None,
-        Value::Array(items) => items.iter().try_fold(room, |room, item| remaining(item, room)),
-        Value::Object(fields) => fields.values().try_fold(room, |room, field| remaining(field, room)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Some(room),
+        Value::Array(items) => items.iter().try_fold(budget, |budget, item| remaining(item, budget)),
+        Value::Object(fields) => fields.values().try_fold(budget, |budget, field| remaining(field, budget)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Some(budget),
     }
 }
 
@@ -162,24 +162,26 @@ fn escape(value: &mut Value, has_lines: bool) {
     }
 }
 
-/// A [`Piece`] as received.
+/// A [`TextPart`] as received.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "is", content = "text")]
-enum ReceivedPiece {
-    Ours(String),
+enum ReceivedPart {
+    #[serde(rename = "ours")]
+    Fixed(String),
     Path(String),
-    Foreign(String),
+    #[serde(rename = "foreign")]
+    Untrusted(String),
 }
 
-impl<'de> Deserialize<'de> for Piece {
+impl<'de> Deserialize<'de> for TextPart {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match ReceivedPiece::deserialize(deserializer)? {
-            ReceivedPiece::Ours(text) => match OURS.iter().find(|known| **known == text) {
-                Some(known) => Self::Ours(known),
-                None => Self::Foreign(text),
+        Ok(match ReceivedPart::deserialize(deserializer)? {
+            ReceivedPart::Fixed(text) => match KNOWN_TEXTS.iter().find(|known| **known == text) {
+                Some(known) => Self::Fixed(known),
+                None => Self::Untrusted(text),
             },
-            ReceivedPiece::Path(path) => Self::Path(path),
-            ReceivedPiece::Foreign(text) => Self::Foreign(text),
+            ReceivedPart::Path(path) => Self::Path(path),
+            ReceivedPart::Untrusted(text) => Self::Untrusted(text),
         })
     }
 }
@@ -234,7 +236,7 @@ mod tests {
         assert!(got.client.chain.is_empty() && !got.is_of_same_agent(&ours));
         assert!(!got.joins([&ours].into_iter()) && !ours.joins([&got].into_iter()));
         assert_eq!((got.notice, got.also[0].as_str()), (None, "devbox: all is well"));
-        let shown = [Piece::Foreign("nothing \\u{200b}at all".to_owned()), Piece::Ours(" to ")];
+        let shown = [TextPart::Untrusted("nothing \\u{200b}at all".to_owned()), TextPart::Fixed(" to ")];
         assert_eq!(got.consequences[0].object, shown);
         assert_eq!(got.offers[0].sentence, "yes\\u{a}really");
         assert_eq!(got.preview.unwrap().text(), "a\n\\u{1b}[2Kb");
@@ -300,10 +302,10 @@ mod tests {
             include_str!("question/sampling.rs"),
             include_str!("question/signature.rs"),
         ];
-        let texts = sources.iter().flat_map(|source| source.split("Piece::Ours(\"").skip(1));
+        let texts = sources.iter().flat_map(|source| source.split("TextPart::Fixed(\"").skip(1));
         let texts: Vec<&str> = texts.map(|rest| rest.split('"').next().unwrap()).collect();
         assert!(texts.len() > 20);
-        let unknown: Vec<&&str> = texts.iter().filter(|text| !OURS.contains(text)).collect();
+        let unknown: Vec<&&str> = texts.iter().filter(|text| !KNOWN_TEXTS.contains(text)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

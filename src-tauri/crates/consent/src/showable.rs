@@ -23,7 +23,7 @@ const MAX_SESSION_BYTES: usize = 32 * 1024 * 1024;
 
 /// Number of file descriptors that the dialog needs for fonts, images and the display. With fewer, the dialog can be
 /// blank.
-const SPARE: usize = 32;
+const SPARE_DESCRIPTORS: usize = 32;
 
 /// Error for a call with more text than a question may show.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,9 +120,9 @@ impl WaitingQuestions {
     /// # Errors
     /// Returns [`NotShowable`], without registering the question, if the question exceeds a limit or too few file
     /// descriptors are free.
-    pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
+    pub(super) fn register(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         has_descriptors()?;
-        TooLongToShow::check_length(sent(question))?;
+        TooLongToShow::check_length(sent_length(question))?;
         let bytes = serde_json::to_vec(question).map_or(usize::MAX, |text| text.len());
         if bytes > MAX_BYTES {
             return Err(match &question.preview {
@@ -166,18 +166,18 @@ impl Drop for WaitingQuestion {
 }
 
 /// Returns the length of the text that the call would send, as shown.
-fn sent(question: &Question) -> usize {
+fn sent_length(question: &Question) -> usize {
     question.arguments.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
 fn has_descriptors() -> Result<(), NotShowable> {
-    let taken: io::Result<Vec<File>> = (0..SPARE).map(|_| File::open("/")).collect();
-    let none_left = |e: &io::Error| {
+    let taken: io::Result<Vec<File>> = (0..SPARE_DESCRIPTORS).map(|_| File::open("/")).collect();
+    let is_exhausted = |e: &io::Error| {
         let code = e.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
         matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
     };
     match taken {
-        Err(e) if none_left(&e) => Err(NotShowable::NoDescriptors),
+        Err(e) if is_exhausted(&e) => Err(NotShowable::NoDescriptors),
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -192,17 +192,17 @@ mod tests {
         let waiting = WaitingQuestions::default();
         let other = Question { session: "other".into(), ..question("q") };
         let mut entered: Vec<WaitingQuestion> =
-            (0..MAX_PER_SESSION).map(|_| waiting.enter(&question("q")).unwrap()).collect();
+            (0..MAX_PER_SESSION).map(|_| waiting.register(&question("q")).unwrap()).collect();
         assert!(
             waiting
-                .enter(&question("q"))
+                .register(&question("q"))
                 .unwrap_err()
                 .to_string()
                 .starts_with("100 questions of this session are pending")
         );
-        let of_other = waiting.enter(&other).unwrap();
+        let of_other = waiting.register(&other).unwrap();
         entered.pop();
-        entered.push(waiting.enter(&question("q")).unwrap());
+        entered.push(waiting.register(&question("q")).unwrap());
         drop(of_other);
         assert_eq!(waiting.lock().len(), 1);
         drop(entered);
@@ -213,12 +213,12 @@ mod tests {
     fn a_question_with_too_much_text_is_refused() {
         let of = |length| Question { arguments: vec![("a".into(), "x".repeat(length))], ..question("q") };
         let waiting = WaitingQuestions::default();
-        let refused = waiting.enter(&of(300 * 1024)).unwrap_err().to_string();
+        let refused = waiting.register(&of(300 * 1024)).unwrap_err().to_string();
         let expected = "this call sends 300 kB of text, too long to show; at most 256 kB can be shown; send less at a time";
         assert_eq!(refused, expected);
-        assert!(waiting.enter(&of(MAX_LEN)).is_err(), "with its name");
-        waiting.enter(&of(MAX_LEN - 1)).unwrap();
-        waiting.enter(&of(200 * 1024)).unwrap();
+        assert!(waiting.register(&of(MAX_LEN)).is_err(), "with its name");
+        waiting.register(&of(MAX_LEN - 1)).unwrap();
+        waiting.register(&of(200 * 1024)).unwrap();
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
         let of = |preview| Question { server: "notes".into(), preview: Some(preview), ..question("q") };
         let waiting = WaitingQuestions::default();
         let long = "x".repeat(MAX_BYTES);
-        let refused = |preview| waiting.enter(&of(preview)).unwrap_err().to_string();
+        let refused = |preview| waiting.register(&of(preview)).unwrap_err().to_string();
         let definition = refused(Preview::Definition(long.clone()));
         assert!(
             definition.contains("2048 kB long, too long to show; the tool stays suspended")
@@ -234,7 +234,7 @@ mod tests {
             "{definition}"
         );
         assert!(refused(Preview::Content(long)).starts_with("the question about this call is"));
-        waiting.enter(&of(Preview::Definition("x".repeat(MAX_LEN)))).unwrap();
+        waiting.register(&of(Preview::Definition("x".repeat(MAX_LEN)))).unwrap();
     }
 
     #[test]
@@ -258,22 +258,22 @@ mod tests {
         let waiting = WaitingQuestions::default();
         let mut entered = Vec::new();
         let refused = loop {
-            match waiting.enter(&long("s")) {
+            match waiting.register(&long("s")) {
                 Ok(question) => entered.push(question),
                 Err(refused) => break refused,
             }
         };
         assert_eq!((refused, entered.len()), (NotShowable::TooMuch, 63));
-        waiting.enter(&long("other")).unwrap();
+        waiting.register(&long("other")).unwrap();
         entered.pop();
-        waiting.enter(&long("s")).unwrap();
+        waiting.register(&long("s")).unwrap();
     }
 
     #[test]
     fn text_that_is_not_sent_is_limited_too() {
         let of = |length| Question { server_command: "x".repeat(length), ..question("q") };
-        let refused = WaitingQuestions::default().enter(&of(MAX_BYTES)).unwrap_err().to_string();
+        let refused = WaitingQuestions::default().register(&of(MAX_BYTES)).unwrap_err().to_string();
         assert!(refused.contains("too long to show"), "{refused}");
-        WaitingQuestions::default().enter(&of(MAX_LEN)).unwrap();
+        WaitingQuestions::default().register(&of(MAX_LEN)).unwrap();
     }
 }

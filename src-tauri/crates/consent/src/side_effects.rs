@@ -35,7 +35,8 @@ pub(super) const AUTOSTART_WARNING: &str = "Your own programs run it, outside th
 
 /// Returns `true` if the call writes an autostart file.
 pub(super) fn writes_autostart_file(call: &ResolvedCall, home: &CanonicalPath) -> bool {
-    let runs = |path: &CanonicalPath| autostart::runs_later(path.as_str(), Some(home.as_str())).is_some();
+    let runs =
+        |path: &CanonicalPath| autostart::autostart_condition(path.as_str(), Some(home.as_str())).is_some();
     call.paths().any(|(role, _, path)| role == Role::WritePath && runs(path))
 }
 

@@ -56,7 +56,7 @@ pub struct SessionDenial {
     /// Tool and targets to which the denial applies.
     pub scope: DenialScope,
     /// Description of the scope for the user.
-    pub words: String,
+    pub description: String,
     /// The user's note for the agent.
     pub note: Option<String>,
     /// Time at which the user answered, in milliseconds since the Unix epoch.
@@ -73,7 +73,7 @@ impl SessionDenial {
             client: question.client.name.clone(),
             server: question.server.clone(),
             scope,
-            words: question.denial.clone(),
+            description: question.denial.clone(),
             note,
             at_ms: now_ms(),
         }
@@ -128,15 +128,15 @@ impl Stops {
 
     /// Returns the stop that applies to calls of this session and scope, or `None`.
     #[must_use]
-    pub fn of(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
-        self.state.borrow().of(session, scope)
+    pub fn find(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
+        self.state.borrow().find(session, scope)
     }
 
     /// Waits until a stop applies to calls of this session and scope, and returns the stop.
     pub(super) async fn stopped(&self, session: &str, scope: &DenialScope) -> Stop {
         let mut state = self.watch();
         loop {
-            if let Some(stop) = state.borrow_and_update().of(session, scope) {
+            if let Some(stop) = state.borrow_and_update().find(session, scope) {
                 return stop;
             }
             if state.changed().await.is_err() {
@@ -219,7 +219,7 @@ impl Stops {
 }
 
 impl StopState {
-    fn of(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
+    fn find(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
         if self.lockdown {
             return Some(Stop::Lockdown);
         }
@@ -232,12 +232,12 @@ impl StopState {
 }
 
 fn with_note(note: Option<&str>) -> String {
-    note.map_or_else(String::new, |note| format!(" and says: {note}"))
+    note.map_or_else(String::new, |note| format!(" with this note: {note}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::scope::DeniedPlace;
+    use super::scope::DeniedTarget;
     use super::*;
     use ironcurtain_paths::CanonicalPath;
 
@@ -245,38 +245,43 @@ mod tests {
         CanonicalPath::assume_canonical(text).unwrap()
     }
 
-    fn scope(tool: &str, at: DeniedPlace) -> DenialScope {
+    fn scope(tool: &str, at: DeniedTarget) -> DenialScope {
         DenialScope { tool: Some(tool.into()), at: vec![at] }
     }
 
-    fn below(text: &str) -> DeniedPlace {
-        DeniedPlace::Below(path(text))
+    fn folder_target(text: &str) -> DeniedTarget {
+        DeniedTarget::Below(path(text))
     }
 
     fn denial(id: &str, session: &str, scope: DenialScope) -> SessionDenial {
-        let (client, server, words) = ("c".to_owned(), "f".to_owned(), String::new());
+        let (client, server, description) = ("c".to_owned(), "f".to_owned(), String::new());
         let (id, session) = (id.to_owned(), session.to_owned());
-        SessionDenial { id, session, client, server, scope, words, note: None, at_ms: 1 }
+        SessionDenial { id, session, client, server, scope, description, note: None, at_ms: 1 }
     }
 
     #[test]
     fn a_session_denial_covers_its_tool_folder_and_session() {
         let dir = tempfile::tempdir().unwrap();
         let stops = Stops::open(dir.path().join("lockdown"));
-        stops.deny(denial("d", "s", scope("read", below("/docs"))));
+        stops.deny(denial("d", "s", scope("read", folder_target("/docs"))));
         let denied = Some(Stop::Denied { id: "d".into(), note: None });
-        assert_eq!(stops.of("s", &scope("read", below("/docs/deep"))), denied);
-        for other in
-            [scope("write", below("/docs")), scope("read", below("/")), scope("read", DeniedPlace::Call)]
-        {
-            assert_eq!(stops.of("s", &other), None, "{other:?}");
+        assert_eq!(stops.find("s", &scope("read", folder_target("/docs/deep"))), denied);
+        for other in [
+            scope("write", folder_target("/docs")),
+            scope("read", folder_target("/")),
+            scope("read", DeniedTarget::Call),
+        ] {
+            assert_eq!(stops.find("s", &other), None, "{other:?}");
         }
-        assert_eq!(stops.of("other", &scope("read", below("/docs"))), None);
+        assert_eq!(stops.find("other", &scope("read", folder_target("/docs"))), None);
         // For a call with several targets, one denied target is enough.
-        let both = DenialScope { tool: Some("read".into()), at: vec![below("/fine"), below("/docs")] };
-        assert_eq!(stops.of("s", &both), denied);
+        let both = DenialScope {
+            tool: Some("read".into()),
+            at: vec![folder_target("/fine"), folder_target("/docs")],
+        };
+        assert_eq!(stops.find("s", &both), denied);
         assert_eq!(stops.revoke_denial("d").unwrap().id, "d");
-        assert_eq!((stops.of("s", &both), stops.revoke_denial("d")), (None, None));
+        assert_eq!((stops.find("s", &both), stops.revoke_denial("d")), (None, None));
     }
 
     #[test]
@@ -300,14 +305,14 @@ mod tests {
     async fn a_stop_reaches_pending_questions_and_ends_with_its_session() {
         let dir = tempfile::tempdir().unwrap();
         let stops = Stops::open(dir.path().join("lockdown"));
-        let call = scope("read", below("/docs"));
+        let call = scope("read", folder_target("/docs"));
         let (stop, ()) = tokio::join!(stops.stopped("s", &call), async {
             assert!(stops.pause("other") && stops.pause("s") && !stops.pause("s"));
         });
         assert_eq!(stop, Stop::Paused);
         stops.deny(denial("d", "s", call.clone()));
         stops.end_session("s");
-        assert_eq!((stops.of("s", &call), stops.is_paused("other")), (None, true));
+        assert_eq!((stops.find("s", &call), stops.is_paused("other")), (None, true));
         assert!(stops.resume("other") && !stops.resume("other"));
         assert_eq!(*stops.now(), StopState::default());
     }
@@ -316,9 +321,9 @@ mod tests {
     fn too_many_session_denials_drop_the_oldest() {
         let dir = tempfile::tempdir().unwrap();
         let stops = Stops::open(dir.path().join("lockdown"));
-        stops.deny(denial("first", "other", scope("read", DeniedPlace::Call)));
+        stops.deny(denial("first", "other", scope("read", DeniedTarget::Call)));
         for n in 0..=MAX_DENIALS {
-            stops.deny(denial(&n.to_string(), "s", scope("read", DeniedPlace::Text(n.to_string()))));
+            stops.deny(denial(&n.to_string(), "s", scope("read", DeniedTarget::Text(n.to_string()))));
         }
         let state = stops.now();
         assert_eq!(state.denials.len(), MAX_DENIALS + 1);

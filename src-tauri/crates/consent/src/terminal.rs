@@ -11,17 +11,17 @@ mod quote;
 mod rows;
 mod tty;
 
-use super::{Answer, Consent, DenialReach, Lifetime, Offer, Question, Slot, Withdrawn};
+use super::{Answer, AnswerSlot, Consent, DenialReach, Lifetime, Offer, Question, WithdrawalReason};
 use batch::Batch;
-use inbox::{Inbox, Next, Outbox};
-use ironcurtain_protocol::AskedOn;
-pub use quote::pieces;
+use inbox::{Inbox, NextItem, Outbox};
+use ironcurtain_protocol::PromptLocation;
+pub use quote::wrap_text;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tty::{NoInput, Size, Tty};
 
 /// Answer that denies only this call.
-const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
+const DENY: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
 /// Prompt for the user's input.
 const PROMPT: &str = " Your answer: ";
@@ -35,7 +35,7 @@ pub struct Terminal {
 
 /// Front end that denies every question because no user can be asked.
 #[derive(Debug)]
-pub struct NobodyToAsk;
+pub struct NoFrontEnd;
 
 impl Terminal {
     /// Spawns a thread that asks the user through these descriptors. The thread exits when this value is dropped.
@@ -43,7 +43,7 @@ impl Terminal {
     /// # Errors
     /// Returns an error if the thread cannot be spawned.
     pub fn new(input: OwnedFd, output: OwnedFd) -> std::io::Result<Self> {
-        let (questions, inbox) = inbox::boxes()?;
+        let (questions, inbox) = inbox::channel()?;
         let tty = Arc::new(Tty::new(input.into(), output.into()));
         let asks = Arc::clone(&tty);
         std::thread::Builder::new().name("terminal".to_owned()).spawn(move || serve(&asks, &inbox))?;
@@ -52,15 +52,15 @@ impl Terminal {
 }
 
 impl Consent for Terminal {
-    fn asked_on(&self) -> AskedOn {
-        AskedOn::Terminal
+    fn prompt_location(&self) -> PromptLocation {
+        PromptLocation::Terminal
     }
 
-    fn ask(&self, question: Question, slot: Slot) {
+    fn ask(&self, question: Question, slot: AnswerSlot) {
         self.questions.push(question, slot);
     }
 
-    fn withdraw(&self, question: &str, why: Withdrawn) {
+    fn withdraw(&self, question: &str, why: WithdrawalReason) {
         self.questions.withdraw(question, why);
     }
 
@@ -76,46 +76,46 @@ impl Drop for Terminal {
     }
 }
 
-impl Consent for NobodyToAsk {
-    fn ask(&self, _: Question, slot: Slot) {
+impl Consent for NoFrontEnd {
+    fn ask(&self, _: Question, slot: AnswerSlot) {
         let why = "IronCurtain runs without a display, so it cannot ask you; run `ironcurtain attach` on your \
                    desktop, or start the app";
         slot.answer(Answer::Unavailable { why: why.to_owned() });
     }
 
-    fn withdraw(&self, _: &str, _: Withdrawn) {}
+    fn withdraw(&self, _: &str, _: WithdrawalReason) {}
 
-    fn asked_on(&self) -> AskedOn {
-        AskedOn::Nobody
+    fn prompt_location(&self) -> PromptLocation {
+        PromptLocation::Nobody
     }
 }
 
 fn serve(tty: &Tty, inbox: &Inbox) {
     while let Some(next) = inbox.next() {
         let (question, slot) = match next {
-            Next::Question(question, slot) => (*question, slot),
-            Next::Notice(notice) => {
+            NextItem::Question(question, slot) => (*question, slot),
+            NextItem::Notice(notice) => {
                 let lines = rows::notice(&notice, tty.size().columns);
                 // A failure is ignored: the next question detects that the terminal is closed.
                 let _ = tty.write(&format!("\n{}\n", lines.join("\n")));
                 continue;
             }
         };
-        let answer = match asked(tty, inbox, &question, &slot) {
+        let answer = match ask_question(tty, inbox, &question, &slot) {
             Ok(answer) => answer,
-            Err(NoInput::Over) => {
-                show_withdrawal(tty, inbox.why_over());
+            Err(NoInput::QuestionClosed) => {
+                show_withdrawal(tty, inbox.close_reason());
                 continue;
             }
             // `asked` handles resizes itself, so only a closed terminal leads here.
-            Err(NoInput::Closed | NoInput::Resized) => {
+            Err(NoInput::EndOfInput | NoInput::Resized) => {
                 let why = "the terminal for questions was closed; restart IronCurtain";
                 Answer::Unavailable { why: why.to_owned() }
             }
         };
         let message = if matches!(answer, Answer::Allow { .. }) { "Allowed." } else { "Denied." };
         let message =
-            if slot.is_over() { "The question was already closed. Nothing was allowed." } else { message };
+            if slot.is_closed() { "The question was already closed. Nothing was allowed." } else { message };
         // A failure is ignored: the next question detects that the terminal is closed.
         let _ = tty.write(&format!(" {message}\n\n"));
         slot.answer(answer);
@@ -123,11 +123,11 @@ fn serve(tty: &Tty, inbox: &Inbox) {
 }
 
 /// Asks until the user answers or the question is closed. Redraws the question after each resize.
-fn asked(tty: &Tty, inbox: &Inbox, question: &Question, slot: &Slot) -> Result<Answer, NoInput> {
+fn ask_question(tty: &Tty, inbox: &Inbox, question: &Question, slot: &AnswerSlot) -> Result<Answer, NoInput> {
     let choices = choices(question);
     let mut size = tty.size();
     loop {
-        match asked_at(size, tty, inbox, question, (slot, &choices)) {
+        match ask_at_size(size, tty, inbox, question, (slot, &choices)) {
             Err(NoInput::Resized) => {
                 size = tty.size();
                 tty.clear()?;
@@ -137,17 +137,17 @@ fn asked(tty: &Tty, inbox: &Inbox, question: &Question, slot: &Slot) -> Result<A
     }
 }
 
-fn asked_at(
+fn ask_at_size(
     size: Size,
     tty: &Tty,
     inbox: &Inbox,
     question: &Question,
-    (slot, choices): (&Slot, &[(usize, &Offer, Lifetime)]),
+    (slot, choices): (&AnswerSlot, &[(usize, &Offer, Lifetime)]),
 ) -> Result<Answer, NoInput> {
     let mut was_read = false;
     loop {
-        let batch = Batch::around(question, inbox);
-        if size.columns < rows::NARROWEST {
+        let batch = Batch::for_question(question, inbox);
+        if size.columns < rows::MIN_WIDTH {
             tty.draw(&rows::too_narrow(size.columns))?;
         } else {
             let mut screen = rows::question(question, choices, size.columns, was_read);
@@ -158,17 +158,17 @@ fn asked_at(
         tty.wait_until_quiet(inbox, size)?;
         tty.write(PROMPT)?;
         let line = tty.line(inbox, size)?;
-        if size.columns < rows::NARROWEST {
-            return Ok(NO);
+        if size.columns < rows::MIN_WIDTH {
+            return Ok(DENY);
         }
         match (line.trim(), batch) {
             ("d", _) => {
-                slot.working();
+                slot.report_activity();
                 was_read |= show_pages(&rows::details(question, size.columns), size, tty, inbox, slot)?;
             }
             ("b", Some(batch)) => {
-                slot.working();
-                if let Some(answer) = batch.answered(size, tty, inbox, slot)? {
+                slot.report_activity();
+                if let Some(answer) = batch.ask(size, tty, inbox, slot)? {
                     return Ok(answer);
                 }
             }
@@ -178,7 +178,7 @@ fn asked_at(
                 if was_read || !matches!(answer, Answer::Allow { .. }) {
                     return Ok(answer);
                 }
-                slot.working();
+                slot.report_activity();
             }
         }
         tty.clear()?;
@@ -187,7 +187,13 @@ fn asked_at(
 
 /// Shows lines page by page, or all remaining lines at once if the user requests it. Returns `true` if the last line
 /// was shown.
-fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slot) -> Result<bool, NoInput> {
+fn show_pages(
+    lines: &[String],
+    size: Size,
+    tty: &Tty,
+    inbox: &Inbox,
+    slot: &AnswerSlot,
+) -> Result<bool, NoInput> {
     let of_a_screen = size.rows.saturating_sub(3).max(1);
     let mut rest = lines;
     loop {
@@ -206,22 +212,22 @@ fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slo
             }
             _ => rest = below,
         }
-        slot.working();
+        slot.report_activity();
     }
     tty.write(" Enter: back. ")?;
     let is_left = tty.line(inbox, size)?.trim() == "q";
-    slot.working();
+    slot.report_activity();
     Ok(!is_left)
 }
 
 /// Replaces the question on the screen with the reason it was closed.
-fn show_withdrawal(tty: &Tty, why: Withdrawn) {
+fn show_withdrawal(tty: &Tty, why: WithdrawalReason) {
     let why = match why {
-        Withdrawn::Deadline => "it was not answered in time",
-        Withdrawn::Cancelled => "its call was cancelled",
-        Withdrawn::SessionEnded => "its session was closed",
-        Withdrawn::Settled => "another answer settled it",
-        Withdrawn::Stopped => "you stopped it",
+        WithdrawalReason::Deadline => "it was not answered in time",
+        WithdrawalReason::Cancelled => "its call was cancelled",
+        WithdrawalReason::SessionEnded => "its session was closed",
+        WithdrawalReason::Settled => "another answer settled it",
+        WithdrawalReason::Stopped => "you stopped it",
     };
     let words = rows::wrapped(&format!("Question closed: {why}."), tty.size().columns);
     // A failure is ignored: the next question detects that the terminal is closed.

@@ -5,8 +5,8 @@
 /// Prefix of a marked message.
 const PREFIX: &str = "[SANDBOX BLOCKED] ";
 
-/// Lower-case texts with which operating systems and common programs report a denial.
-const SIGNS: [&str; 6] =
+/// Lower-case phrases with which operating systems and common programs report a denial.
+const DENIAL_PHRASES: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 
 /// Returns the message with `PREFIX` if it looks like a denial by the sandbox, otherwise `None`.
@@ -14,7 +14,7 @@ const SIGNS: [&str; 6] =
 pub fn annotate(message: &str, sandboxed: bool) -> Option<String> {
     let resembles_denial = || {
         let message = message.to_ascii_lowercase();
-        SIGNS.iter().any(|sign| message.contains(sign))
+        DENIAL_PHRASES.iter().any(|sign| message.contains(sign))
     };
     (sandboxed && resembles_denial()).then(|| format!("{PREFIX}{message}"))
 }

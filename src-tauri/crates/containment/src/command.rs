@@ -24,12 +24,12 @@ pub struct QuoteError(String);
 /// Returns a [`QuoteError`] with the word that contains a NUL character.
 pub fn launch(srt: &str, program: &Launch, files: &ServerFiles) -> Result<Launch, QuoteError> {
     let words = std::iter::once(&program.command).chain(&program.args).map(String::as_str);
-    let line = words.map(quoted).collect::<Result<Vec<_>, _>>()?.join(" ");
+    let line = words.map(quote).collect::<Result<Vec<_>, _>>()?.join(" ");
     let settings = files.settings.display().to_string();
     Ok(Launch { command: srt.to_owned(), args: vec!["-s".into(), settings, "-c".into(), line] })
 }
 
-fn quoted(word: &str) -> Result<String, QuoteError> {
+fn quote(word: &str) -> Result<String, QuoteError> {
     let quoted = shlex::try_quote(word).map_err(|_| QuoteError(word.escape_default().to_string()))?;
     Ok(quoted.into_owned())
 }
@@ -53,7 +53,7 @@ mod tests {
         let line = "node './a b.js' '--x=$HOME/*' ''";
         let expected = ["-s", "/s/x.srt-settings.json", "-c", line].map(str::to_owned).to_vec();
         assert_eq!(launch, Launch { command: "/n/srt".into(), args: expected });
-        assert_eq!(quoted("a\0"), Err(QuoteError("a\\u{0}".into())));
+        assert_eq!(quote("a\0"), Err(QuoteError("a\\u{0}".into())));
     }
 
     proptest! {
@@ -63,9 +63,9 @@ mod tests {
             let launch = launched(&words);
             let say = format!("printf '%s\\0' {}", launch.args[3]);
             for shell in ["sh", "bash"] {
-                let said = Command::new(shell).args(["-c", &say]).output().unwrap();
+                let output = Command::new(shell).args(["-c", &say]).output().unwrap();
                 let expected: Vec<u8> = words.iter().flat_map(|w| w.bytes().chain([0])).collect();
-                prop_assert_eq!(&said.stdout, &expected, "{}", shell);
+                prop_assert_eq!(&output.stdout, &expected, "{}", shell);
             }
         }
     }

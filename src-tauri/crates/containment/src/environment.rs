@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Variables passed on whenever they are set.
-const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
+const DEFAULT_VARIABLES: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
 /// Returns a server's environment. Fixed variables come first, followed by variables passed on from `ours`, the proxy's
 /// variables, and the variables in the server's entry. Later values override earlier ones.
@@ -20,7 +20,7 @@ pub fn environment(
     let passed = |name: &str| match &server.pass_env {
         // The sandbox has its own `/tmp`.
         PassEnv::All => name != "TMPDIR",
-        PassEnv::Named(names) => PASSED.contains(&name) || names.iter().any(|n| n == name),
+        PassEnv::Named(names) => DEFAULT_VARIABLES.contains(&name) || names.iter().any(|n| n == name),
     };
     let home = home.to_string_lossy();
     let fixed = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &*home), ("TMPDIR", "/tmp")];

@@ -20,10 +20,12 @@ mod view_error;
 pub use blocked::annotate;
 pub use command::{Launch, QuoteError, launch};
 pub use environment::environment;
-pub use profile::{Surroundings, default_git_config, limits, view_of};
-pub use programs::{ProgramError, RefusesProgram, ServerPrograms, find_program, named_program, trusted};
+pub use profile::{SandboxContext, default_git_config, limits, view_of};
+pub use programs::{
+    ProgramError, RefusesProgram, ServerPrograms, check_trusted, find_program, named_program,
+};
 pub use resolve::{Exemption, Profile, Resolved, Unavailable, absolute, expand_home, resolve};
-pub use served::{ClosedPaths, served_view};
+pub use served::{HiddenPaths, served_view};
 pub use settings::{ServerFiles, SrtSettings, SrtSettingsError};
 pub use srt::check as check_srt;
 pub use view_error::ViewError;

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 /// Names of folders into which package managers install.
-const INSTALLED: [&str; 3] = ["node_modules", "site-packages", "dist-packages"];
+const PACKAGE_FOLDERS: [&str; 3] = ["node_modules", "site-packages", "dist-packages"];
 
 /// Returns `true` if a path is in a folder of installed packages, judging by folder names or by files that pip or a
 /// virtual environment creates.
-pub(super) fn holds_packages_alone(path: &Path) -> bool {
-    let is_named = |name: &str| INSTALLED.contains(&name);
+pub(super) fn is_package_folder(path: &Path) -> bool {
+    let is_named = |name: &str| PACKAGE_FOLDERS.contains(&name);
     if path.components().any(|part| part.as_os_str().to_str().is_some_and(is_named)) {
         return true;
     }
@@ -31,17 +31,17 @@ mod tests {
             for inside in holds {
                 std::fs::create_dir_all(folder.join(inside)).unwrap();
             }
-            holds_packages_alone(&folder)
+            is_package_folder(&folder)
         };
         assert!(folder("pip", &["mcp", "mcp-1.0.dist-info", "bin"]));
         assert!(folder("venv", &["lib", "pyvenv.cfg"]));
         assert!(folder("node_modules/mcp", &["dist"]));
-        assert!(holds_packages_alone(Path::new("/opt/mcp/node_modules")));
+        assert!(is_package_folder(Path::new("/opt/mcp/node_modules")));
         // A project folder contains the user's own files next to packages.
         assert!(!folder("project", &["node_modules", "package.json", "src"]));
         assert!(!folder("notes", &["2026"]));
         assert!(!folder("empty", &[""]));
         assert!(!folder("my_node_modules", &["a"]));
-        assert!(!holds_packages_alone(&dir.path().join("missing")));
+        assert!(!is_package_folder(&dir.path().join("missing")));
     }
 }

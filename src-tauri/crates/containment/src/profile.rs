@@ -3,12 +3,12 @@
 //! - An entry cannot grant access to protected paths. IronCurtain's own folders are rejected. If the view cannot hide
 //!   single paths, folders that contain a protected path are rejected as well.
 
-use super::resolve::{Profile, expand_home, normal};
-use super::served::{ClosedPaths, served_view};
+use super::resolve::{Profile, expand_home, normalize};
+use super::served::{HiddenPaths, served_view};
 use super::view_error::ViewError;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{FileView, GitConfigSettings, LimitSettings, SandboxSettings};
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Annotations, ProtectedPaths, Role};
 use ironcurtain_sandbox::{ResourceLimits, View};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Folders and protected paths that affect a sandbox's view.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Surroundings {
+pub struct SandboxContext {
     /// The session's sandbox directory.
     pub session_dir: CanonicalPath,
     /// The user's home directory.
@@ -35,7 +35,7 @@ pub struct Surroundings {
 }
 
 /// Kernel file systems. Every sandbox has its own instances.
-const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+const KERNEL_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// Returns the view selected in a server's settings. By default, it shows only granted paths.
 #[must_use]
@@ -65,7 +65,7 @@ fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> 
     })
 }
 
-impl Surroundings {
+impl SandboxContext {
     /// Collects the surroundings of a session's sandboxes.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Surroundings {
             let text = real.to_str().ok_or_else(|| io::Error::other("the path is not valid UTF-8"))?;
             CanonicalPath::assume_canonical(text).map_err(io::Error::other)
         };
-        let own = ours.own().into_iter().map(canonical).collect::<io::Result<_>>()?;
+        let own = ours.private_dirs().into_iter().map(canonical).collect::<io::Result<_>>()?;
         let sandboxes = canonical(ours.sandboxes())?;
         let (session_dir, home, data) = (session_dir.clone(), home.clone(), ours.all_server_data());
         Ok(Self { session_dir, home, own, protected: protected.clone(), sandboxes, data })
@@ -95,7 +95,7 @@ impl Surroundings {
         let session_dir = self.session_dir.as_str().to_owned();
         let read = self.paths(&profile.allow_read);
         let writable = self.paths(&profile.allow_write);
-        self.permits(profile, kind)?;
+        self.check_entry(profile, kind)?;
         let mut view = match kind {
             FileView::Roots => {
                 // Missing paths are ignored, as in the `host-read` view.
@@ -107,11 +107,11 @@ impl Surroundings {
                 deny_read: self.denied(profile).into_iter().chain(self.data_folders()).collect(),
                 allow_read: read,
                 allow_write: writable,
-                deny_write: self.not_written(profile),
+                deny_write: self.read_only_paths(profile),
                 private_tmp: true,
             },
         };
-        self.show(&mut view, program, kind)?;
+        self.add_program_files(&mut view, program, kind)?;
         Ok(view)
     }
 
@@ -119,10 +119,10 @@ impl Surroundings {
     ///
     /// # Errors
     /// Returns a [`ViewError`] that names the rejected path.
-    pub fn permits(&self, profile: &Profile, kind: FileView) -> Result<(), ViewError> {
+    pub fn check_entry(&self, profile: &Profile, kind: FileView) -> Result<(), ViewError> {
         let (read, writable) = (self.paths(&profile.allow_read), self.paths(&profile.allow_write));
-        read.iter().chain(&writable).try_for_each(|path| self.may_be_opened(path, kind))?;
-        writable.iter().try_for_each(|path| self.may_be_changed(path, kind))
+        read.iter().chain(&writable).try_for_each(|path| self.check_readable(path, kind))?;
+        writable.iter().try_for_each(|path| self.check_writable(path, kind))
     }
 
     /// Returns the view of a server whose file accesses require the user's approval. `program` is the file to run.
@@ -130,12 +130,12 @@ impl Surroundings {
     /// # Errors
     /// Returns a [`ViewError`] that names the rejected path.
     pub fn asking_view(&self, profile: &Profile, program: &str) -> Result<View, ViewError> {
-        self.permits(profile, FileView::Roots)?;
+        self.check_entry(profile, FileView::Roots)?;
         let read = self.paths(&profile.allow_read);
         let writable = self.paths(&profile.allow_write);
-        let closed = self.closed(profile);
+        let closed = self.hidden_paths(profile);
         for path in read.iter().chain(&writable) {
-            closed.may_be_mounted(path)?;
+            closed.check_mountable(path)?;
         }
         let mut view = served_view(&self.home, &self.protected, std::iter::empty());
         if let View::Served { session_dir, hidden, programs, .. } = &mut view {
@@ -143,15 +143,15 @@ impl Surroundings {
             hidden.extend(closed.hidden);
             programs.extend(read.into_iter().filter(|path| Path::new(path).exists()));
         }
-        self.show(&mut view, program, FileView::Roots)?;
+        self.add_program_files(&mut view, program, FileView::Roots)?;
         Ok(view)
     }
 
-    /// Adds to a view the files that a program needs in order to run.
-    fn show(&self, view: &mut View, program: &str, kind: FileView) -> Result<(), ViewError> {
-        let files = own_files(program);
+    /// Adds to a view the files that a program needs to run.
+    fn add_program_files(&self, view: &mut View, program: &str, kind: FileView) -> Result<(), ViewError> {
+        let files = program_root(program);
         if files != program {
-            self.may_be_opened(files, kind)?;
+            self.check_readable(files, kind)?;
         }
         view.show_program(files);
         Ok(())
@@ -159,14 +159,14 @@ impl Surroundings {
 
     /// Returns the paths that the entry hides from the server, and the folders that contain the data of all servers.
     #[must_use]
-    pub fn closed(&self, profile: &Profile) -> ClosedPaths {
+    pub fn hidden_paths(&self, profile: &Profile) -> HiddenPaths {
         let denied = self.paths(profile.deny_read.as_deref().unwrap_or_default());
-        let data = self.data.iter().filter_map(|folder| Some(normal(folder.to_str()?, Path::new("/"))));
-        ClosedPaths { hidden: self.with_targets(denied.into_iter().chain(data)) }
+        let data = self.data.iter().filter_map(|folder| Some(normalize(folder.to_str()?, Path::new("/"))));
+        HiddenPaths { hidden: self.with_link_targets(denied.into_iter().chain(data)) }
     }
 
     /// Returns the given paths, and the path to which each of them resolves.
-    fn with_targets(&self, paths: impl Iterator<Item = String>) -> Vec<String> {
+    fn with_link_targets(&self, paths: impl Iterator<Item = String>) -> Vec<String> {
         let resolver = Resolver::new(self.home.clone(), self.session_dir.clone());
         let target = |path: &String| Some(resolver.resolve(path).ok()?.path.as_str().to_owned());
         let all: BTreeSet<String> = paths.flat_map(|path| target(&path).into_iter().chain([path])).collect();
@@ -176,7 +176,7 @@ impl Surroundings {
     /// Returns the paths that the server must not read, including the paths that no server may read.
     #[must_use]
     pub fn denied(&self, profile: &Profile) -> Vec<String> {
-        let kernel = |path: &&CanonicalPath| KERNEL.iter().any(|own| path.as_path().starts_with(own));
+        let kernel = |path: &&CanonicalPath| KERNEL_FOLDERS.iter().any(|own| path.as_path().starts_with(own));
         let standing =
             self.protected.paths().iter().filter(|path| !kernel(path)).map(|path| path.as_str().to_owned());
         let own = self.paths(profile.deny_read.as_deref().unwrap_or_default());
@@ -194,7 +194,7 @@ impl Surroundings {
 
     /// Returns the paths that the server must not write to, including existing paths that no server may change.
     #[must_use]
-    pub fn not_written(&self, profile: &Profile) -> Vec<String> {
+    pub fn read_only_paths(&self, profile: &Profile) -> Vec<String> {
         let there =
             self.protected.read_only().iter().map(|kept| &kept.path).filter(|kept| kept.as_path().exists());
         self.paths(&profile.deny_write)
@@ -205,20 +205,23 @@ impl Surroundings {
 
     /// Returns the writable mounts to add to a view. Missing paths are omitted.
     #[must_use]
-    pub fn mounted(&self, profile: &Profile) -> Vec<Need> {
+    pub fn writable_mounts(&self, profile: &Profile) -> Vec<MountRequest> {
         let writable = self.paths(&profile.allow_write);
         let there = writable.iter().filter_map(|path| {
             let real = Path::new(path).canonicalize().ok()?;
             CanonicalPath::assume_canonical(real.to_str()?).ok()
         });
-        there.filter(|path| !self.session_dir.contains(path)).map(|path| Need::new(path, true)).collect()
+        there
+            .filter(|path| !self.session_dir.contains(path))
+            .map(|path| MountRequest::new(path, true))
+            .collect()
     }
 
     /// Returns the paths that are writable without any grant, starting with the session's sandbox directory.
     #[must_use]
     pub fn writable(&self, profile: &Profile, kind: FileView) -> Vec<CanonicalPath> {
         let named = match kind {
-            FileView::HostRead => self.mounted(profile),
+            FileView::HostRead => self.writable_mounts(profile),
             FileView::Roots => Vec::new(),
         };
         std::iter::once(self.session_dir.clone()).chain(named.into_iter().map(|need| need.path)).collect()
@@ -226,50 +229,50 @@ impl Surroundings {
 
     /// Returns the paths that the entry makes read-only, including missing paths.
     #[must_use]
-    pub fn unwritable(&self, profile: &Profile) -> Vec<String> {
+    pub fn entry_read_only_paths(&self, profile: &Profile) -> Vec<String> {
         self.paths(&profile.deny_write)
     }
 
     /// Returns the paths in a folder that the sandbox must mask before the rest of the folder can be writable.
     #[must_use]
-    pub fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
+    pub fn masked_paths_in(&self, folder: &CanonicalPath) -> Vec<String> {
         self.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
     }
 
     fn paths(&self, written: &[String]) -> Vec<String> {
         let home = self.home.as_path();
-        written.iter().map(|path| normal(&expand_home(path, home), self.session_dir.as_path())).collect()
+        written.iter().map(|path| normalize(&expand_home(path, home), self.session_dir.as_path())).collect()
     }
 
-    fn may_be_opened(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
+    fn check_readable(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         // Both the written path and its real path must be permitted.
         let real = Path::new(path).canonicalize().ok().and_then(|real| Some(real.to_str()?.to_owned()));
         for path in std::iter::once(path.to_owned()).chain(real) {
             let Ok(path) = CanonicalPath::assume_canonical(&path) else {
-                return Err(ViewError::NotAPath(path));
+                return Err(ViewError::InvalidPath(path));
             };
             if self.session_dir.contains(&path) {
                 continue;
             }
             if self.own.iter().any(|own| own.contains(&path)) {
-                return Err(ViewError::Own(path));
+                return Err(ViewError::OwnFolder(path));
             }
-            self.is_not_denied(&path, kind)?;
+            self.check_not_denied(&path, kind)?;
             let inside = self.protected.paths().iter().find(|inside| path.strictly_contains(inside));
             if let Some(inside) = inside.filter(|inside| kind == FileView::Roots && inside.as_path().exists())
             {
-                return Err(ViewError::Holds { path: path.clone(), inside: inside.clone() });
+                return Err(ViewError::ContainsProtected { path: path.clone(), inside: inside.clone() });
             }
         }
         Ok(())
     }
 }
 
-impl Surroundings {
+impl SandboxContext {
     /// Returns an error if the user's organization denies access to a path. With [`FileView::HostRead`], a denied path
     /// inside the given path is hidden instead.
-    fn is_not_denied(&self, path: &CanonicalPath, kind: FileView) -> Result<(), ViewError> {
-        let rule = self.protected.closed_by_organization(path, kind == FileView::Roots);
+    fn check_not_denied(&self, path: &CanonicalPath, kind: FileView) -> Result<(), ViewError> {
+        let rule = self.protected.denying_rule(path, kind == FileView::Roots);
         match rule {
             Some(rule) => Err(ViewError::Managed { path: path.clone(), rule: rule.rule.to_string() }),
             None => Ok(()),
@@ -278,7 +281,7 @@ impl Surroundings {
 
     /// Returns an error if making `path` writable would also make a read-only path inside it writable.
     /// [`FileView::Roots`] cannot always mask such a path.
-    fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
+    fn check_writable(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
         let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
         let masked = folder.as_ref().map(|folder| self.protected.masked_in(folder)).unwrap_or_default();
@@ -291,9 +294,9 @@ impl Surroundings {
     }
 }
 
-/// Returns the path that a program needs in order to run: its virtual environment if the program is a symlink,
+/// Returns the path that a program needs to run: its virtual environment if the program is a symlink,
 /// otherwise the program itself.
-fn own_files(program: &str) -> &str {
+fn program_root(program: &str) -> &str {
     let environment = Path::new(program).parent().and_then(Path::parent).and_then(Path::to_str);
     environment.filter(|_| Path::new(program).is_symlink()).unwrap_or(program)
 }

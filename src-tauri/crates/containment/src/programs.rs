@@ -31,7 +31,7 @@ pub enum ProgramError {
     Relative(String),
     /// No folder in `PATH` contains the program.
     #[error("the program `{0}` was not found in `PATH`")]
-    Nowhere(String),
+    NotInPath(String),
     /// The path of the program cannot be resolved.
     #[error("failed to resolve the program `{program}`: {source}")]
     Unusable {
@@ -52,7 +52,7 @@ pub enum ProgramError {
     #[error(
         "refused to start `{}`: {} can write to `{}`; move it to a folder that no server can write to, or \
          remove the server's access",
-        .0.file.display(), .0.by, .0.place
+        .0.file.display(), .0.by, .0.path
     )]
     Exposed(Exposure),
 }
@@ -71,7 +71,7 @@ pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError>
     };
     let file = real(&found)?;
     if ours.canonicalize().is_ok_and(|ours| file.starts_with(ours)) {
-        trusted(&file)?;
+        check_trusted(&file)?;
     }
     match (found.parent(), found.file_name()) {
         (Some(bin), Some(name)) if bin.join("../pyvenv.cfg").is_file() => Ok(real(bin)?.join(name)),
@@ -93,14 +93,14 @@ pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError
         let dirs = std::iter::once(ours.to_path_buf()).chain(std::env::split_paths(&path));
         dirs.map(|dir| dir.join(command)).find(|p| p.is_file())
     };
-    found.ok_or_else(|| ProgramError::Nowhere(command.to_owned()))
+    found.ok_or_else(|| ProgramError::NotInPath(command.to_owned()))
 }
 
 /// Checks that only root and the current user can change a program.
 ///
 /// # Errors
 /// Returns [`ProgramError::Refused`] if another user can change the program.
-pub fn trusted(program: &Path) -> Result<(), ProgramError> {
+pub fn check_trusted(program: &Path) -> Result<(), ProgramError> {
     match OwnProgram::open(program) {
         Ok(_) => Ok(()),
         Err(source) => Err(ProgramError::Refused { program: program.to_path_buf(), source }),

@@ -1,6 +1,6 @@
 //! Resolves a server's `sandbox` entry, given the session, the machine and the policy.
 
-use super::package_folder::holds_packages_alone;
+use super::package_folder::is_package_folder;
 use ironcurtain_config::{
     AutostartSettings, GitConfigSettings, LimitSettings, NetworkSettings, Sandbox, SandboxPolicy,
     SandboxSettings,
@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 pub enum Resolved {
     /// The server runs in this sandbox.
     Sandboxed(Box<Profile>),
-    /// The server runs without a sandbox, for this reason.
+    /// The server runs without a sandbox. Contains the reason.
     Unsandboxed(Exemption),
 }
 
@@ -105,10 +105,10 @@ impl Profile {
             limits: _,
         } = self;
         let is_own = |path: &String| {
-            let path = PathBuf::from(normal(path, session_dir));
+            let path = PathBuf::from(normalize(path, session_dir));
             path.starts_with(session_dir) || path.starts_with(data)
         };
-        allow_read.iter().all(|path| holds_packages_alone(Path::new(path)))
+        allow_read.iter().all(|path| is_package_folder(Path::new(path)))
             && allow_write.iter().all(is_own)
             && network.as_ref().is_none_or(NetworkSettings::is_closed)
     }
@@ -150,11 +150,11 @@ pub fn expand_home(path: &str, home: &Path) -> String {
 /// Makes a path absolute relative to `dir`, without accessing the file system. Absolute paths are returned unchanged.
 #[must_use]
 pub fn absolute(path: &str, dir: &Path) -> String {
-    if path.starts_with('/') { path.to_owned() } else { normal(path, dir) }
+    if path.starts_with('/') { path.to_owned() } else { normalize(path, dir) }
 }
 
 /// Joins a path to `dir` and removes `.`, `..` and doubled slashes, without accessing the file system.
-pub(super) fn normal(path: &str, dir: &Path) -> String {
+pub(super) fn normalize(path: &str, dir: &Path) -> String {
     let mut found = PathBuf::new();
     for part in dir.join(path).components() {
         match part {

@@ -42,12 +42,12 @@ pub fn served_view<'a>(
 
 /// Paths that a server's entry hides from the server, in addition to the protected paths. Includes missing paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ClosedPaths {
+pub struct HiddenPaths {
     /// Paths that the server must not see.
     pub hidden: Vec<String>,
 }
 
-impl ClosedPaths {
+impl HiddenPaths {
     /// Returns `true` if the entry hides a path.
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
@@ -62,7 +62,7 @@ impl ClosedPaths {
     }
 
     /// Returns an error if mounting a path would show a hidden path inside it.
-    pub(crate) fn may_be_mounted(&self, path: &str) -> Result<(), ViewError> {
+    pub(crate) fn check_mountable(&self, path: &str) -> Result<(), ViewError> {
         let real = Path::new(path).canonicalize().unwrap_or_else(|_| path.into());
         let is_inside = |hidden: &&String| {
             let hidden = Path::new(*hidden);
@@ -78,18 +78,18 @@ impl ClosedPaths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Profile, Surroundings};
+    use crate::{Profile, SandboxContext};
     use std::fs::create_dir_all;
     use std::os::unix::fs::symlink;
     use std::sync::Arc;
 
-    struct Scene {
+    struct Fixture {
         home: CanonicalPath,
-        around: Surroundings,
+        context: SandboxContext,
         _dir: tempfile::TempDir,
     }
 
-    impl Scene {
+    impl Fixture {
         fn new(protected: &str) -> Self {
             let dir = tempfile::tempdir().unwrap();
             let home = dir.path().canonicalize().unwrap();
@@ -100,7 +100,7 @@ mod tests {
             }
             symlink(at("real").as_path(), at("way").as_path()).unwrap();
             symlink("/bin/sh", at("venv/bin/python").as_path()).unwrap();
-            let around = Surroundings {
+            let context = SandboxContext {
                 session_dir: at("session"),
                 home: home.clone(),
                 own: vec![],
@@ -108,7 +108,7 @@ mod tests {
                 sandboxes: at("sandboxes"),
                 data: [at("share/servers").as_path().into(), at("share/put-aside").as_path().into()],
             };
-            Self { home, around, _dir: dir }
+            Self { home, context, _dir: dir }
         }
 
         fn at(&self, name: &str) -> String {
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn closed_paths_include_missing_ones_and_targets_of_links() {
-        let scene = Scene::new("keys");
-        let closed = scene.around.closed(&scene.profile(&[], &[], &["docs/later", "way"]));
+        let scene = Fixture::new("keys");
+        let closed = scene.context.hidden_paths(&scene.profile(&[], &[], &["docs/later", "way"]));
         let covers = |name: &str| closed.covers(Path::new(&scene.at(name)));
         for hidden in
             ["docs/later", "docs/later/x", "way", "real/x", "share/servers/other/x", "share/put-aside"]
@@ -145,9 +145,9 @@ mod tests {
 
     #[test]
     fn an_entry_of_a_server_that_asks_cannot_open_what_it_hides() {
-        let scene = Scene::new("keys");
+        let scene = Fixture::new("keys");
         let view = |read: &[&str], written: &[&str], denied: &[&str]| {
-            scene.around.asking_view(&scene.profile(read, written, denied), "/usr/bin/true")
+            scene.context.asking_view(&scene.profile(read, written, denied), "/usr/bin/true")
         };
         let (path, inside) = (scene.at("docs"), scene.at("docs/private"));
         let refused = ViewError::Hidden { path, inside };
@@ -159,13 +159,13 @@ mod tests {
 
     #[test]
     fn a_program_does_not_bring_protected_files_along() {
-        let python = |scene: &Scene| {
+        let python = |scene: &Fixture| {
             let program = scene.at("venv/bin/python");
-            scene.around.asking_view(&Profile::default(), &program)
+            scene.context.asking_view(&Profile::default(), &program)
         };
-        let scene = Scene::new("venv/.ssh");
+        let scene = Fixture::new("venv/.ssh");
         let (path, inside) = (scene.home.join("venv").unwrap(), scene.home.join("venv/.ssh").unwrap());
-        assert_eq!(python(&scene), Err(ViewError::Holds { path, inside }));
-        assert!(python(&Scene::new("elsewhere")).is_ok());
+        assert_eq!(python(&scene), Err(ViewError::ContainsProtected { path, inside }));
+        assert!(python(&Fixture::new("elsewhere")).is_ok());
     }
 }

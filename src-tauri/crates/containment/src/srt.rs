@@ -81,11 +81,11 @@ async fn try_sandbox(programs: &Path, trial: &Path) -> Result<(), TrialError> {
     let mut command = Command::new(&line.command);
     command.args(&line.args).current_dir(&files.cwd).stdin(Stdio::null()).kill_on_drop(true);
     let ended = tokio::time::timeout(TIMEOUT, command.output());
-    let said: Output = ended.await.map_err(|_| TrialError::Slow)?.map_err(TrialError::Start)?;
-    if said.status.success() {
+    let output: Output = ended.await.map_err(|_| TrialError::Slow)?.map_err(TrialError::Start)?;
+    if output.status.success() {
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&said.stderr);
+    let text = String::from_utf8_lossy(&output.stderr);
     let last = text.trim().lines().last().unwrap_or("it printed no error");
     Err(TrialError::NoSandbox(last.to_owned()))
 }

@@ -7,15 +7,15 @@ use ironcurtain_paths::CanonicalPath;
 pub enum ViewError {
     /// The path is invalid.
     #[error("`{0}` is not a valid path, so no server can get access to it")]
-    NotAPath(String),
+    InvalidPath(String),
     /// The path is, or is inside, one of IronCurtain's own folders.
     #[error("`{0}` belongs to IronCurtain, so no server can get access to it")]
-    Own(CanonicalPath),
+    OwnFolder(CanonicalPath),
     /// The folder contains a protected path.
     #[error(
         "`{path}` contains the protected `{inside}`, which the `roots` view cannot hide; name folders inside it, or use the `host-read` view"
     )]
-    Holds {
+    ContainsProtected {
         /// Path in the entry.
         path: CanonicalPath,
         /// Protected path inside it.

@@ -63,7 +63,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 async fn demonstrate(arguments: &Arguments) -> anyhow::Result<()> {
     let mut log = StepLog::begin()?;
-    let stage = Stage::set(arguments.answer == Some(AnswerAll::Timeout))?;
+    let stage = Stage::new(arguments.answer == Some(AnswerAll::Timeout))?;
     let report = stage.file("Documents/tax/2026.txt", "income 1, tax 1\n")?;
     let other = stage.file("Documents/tax/2025.txt", "income 2, tax 1\n")?;
     let key = stage.file(".ssh/id_ed25519", "a private key\n")?;
@@ -115,7 +115,7 @@ async fn use_session_folder(stage: &Stage, client: &Client, log: &mut StepLog) -
     log.step("it writes and reads in its session's folder", "allowed, without asking you")
 }
 
-/// Lists and revokes the grants, and checks that the agent needs approval again.
+/// Lists and revokes the grants and checks that the agent needs approval again.
 async fn revoke(
     stage: &Stage,
     client: &Client,

@@ -9,7 +9,7 @@ mod table;
 
 use anyhow::{Context, ensure};
 use ironcurtain_config::home::Home;
-use ironcurtain_consent::{Answer, Consent, Lifetime, Piece, Question, Slot, Withdrawn};
+use ironcurtain_consent::{Answer, AnswerSlot, Consent, Lifetime, Question, TextPart, WithdrawalReason};
 use ironcurtain_daemon::{DaemonOptions, start};
 use ironcurtain_protocol::Request;
 use ironcurtain_testkit::JsonProcess;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use table::{Foreign, SERVERS, Wanted};
+use table::{Expected, RegistryServer, SERVERS};
 
 /// Timeout of one request, long enough for a package that loads a model.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -33,15 +33,15 @@ const MAX_RESULT_LEN: usize = 160;
 
 /// Simulated user who accepts the narrowest offer of every question.
 #[derive(Default)]
-struct Willing(Mutex<Vec<String>>);
+struct AcceptEverything(Mutex<Vec<String>>);
 
-impl Consent for Willing {
-    fn ask(&self, question: Question, slot: Slot) {
+impl Consent for AcceptEverything {
+    fn ask(&self, question: Question, slot: AnswerSlot) {
         let pieces = question.consequences.iter().flat_map(|effect| &effect.object);
         let object: String = pieces
             .map(|piece| match piece {
-                Piece::Ours(text) => (*text).to_owned(),
-                Piece::Path(text) | Piece::Foreign(text) => text.clone(),
+                TextPart::Fixed(text) => (*text).to_owned(),
+                TextPart::Path(text) | TextPart::Untrusted(text) => text.clone(),
             })
             .collect();
         let tool = question.tool.as_deref().unwrap_or("(none)");
@@ -52,13 +52,13 @@ impl Consent for Willing {
         slot.answer(Answer::Allow { offer: 0, lifetime });
     }
 
-    fn withdraw(&self, _: &str, _: Withdrawn) {}
+    fn withdraw(&self, _: &str, _: WithdrawalReason) {}
 
     fn notify(&self, _: &str) {}
 }
 
 /// Output of a command that ran on a terminal, with yes as the answer to every question.
-struct Typed {
+struct TerminalOutput {
     text: String,
     questions: usize,
     is_ok: bool,
@@ -70,15 +70,15 @@ struct Row {
     typed: usize,
     asked: Vec<String>,
     result: String,
-    is_as_wanted: bool,
+    is_expected: bool,
 }
 
 fn main() -> anyhow::Result<()> {
     let only = std::env::args().nth(1);
     let postgres = Database::start()?;
-    let chosen: Vec<&Foreign> =
+    let selected: Vec<&RegistryServer> =
         SERVERS.iter().filter(|server| only.as_deref().is_none_or(|only| only == server.name)).collect();
-    ensure!(!chosen.is_empty(), "unknown server");
+    ensure!(!selected.is_empty(), "unknown server");
     let mut out = std::io::stdout();
     writeln!(
         out,
@@ -86,17 +86,17 @@ fn main() -> anyhow::Result<()> {
     )?;
     writeln!(out, "|---|---|---|---|---|")?;
     let mut wrong = Vec::new();
-    for server in chosen {
-        let row = tried(server, &postgres);
-        let (as_wanted, line) = match &row {
-            Ok(row) => (row.is_as_wanted, line(server, row)),
+    for server in selected {
+        let row = try_server(server, &postgres);
+        let (is_expected, line) = match &row {
+            Ok(row) => (row.is_expected, line(server, row)),
             Err(problem) => (
                 false,
                 format!("| {} | | | | not added: {} |", server.name, one_line(&format!("{problem:#}"))),
             ),
         };
         writeln!(out, "{line}")?;
-        if !as_wanted {
+        if !is_expected {
             wrong.push(server.name);
         }
     }
@@ -104,9 +104,9 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn line(server: &Foreign, row: &Row) -> String {
-    let Row { seconds, typed, asked, result, is_as_wanted } = row;
-    let mark = if *is_as_wanted { "" } else { "UNEXPECTED: " };
+fn line(server: &RegistryServer, row: &Row) -> String {
+    let Row { seconds, typed, asked, result, is_expected } = row;
+    let mark = if *is_expected { "" } else { "UNEXPECTED: " };
     let asked = format!("{}: {}", asked.len(), one_line(&asked.join("; ")));
     format!("| {} | {seconds:.1} | {typed} | {asked} | {mark}{} |", server.name, one_line(result))
 }
@@ -117,11 +117,11 @@ fn one_line(text: &str) -> String {
 }
 
 /// Adds a server in a new home and calls its tool.
-fn tried(server: &Foreign, postgres: &Database) -> anyhow::Result<Row> {
+fn try_server(server: &RegistryServer, postgres: &Database) -> anyhow::Result<Row> {
     let dir = tempfile::Builder::new().prefix("icforeign").tempdir()?;
     let base = dir.path().canonicalize()?;
-    let (ours, person) = (base.join("ic"), base.join("person"));
-    let home = Home::under(&ours, &person);
+    let (ironcurtain_home, person) = (base.join("ic"), base.join("person"));
+    let home = Home::under(&ironcurtain_home, &person);
     std::fs::create_dir_all(person.join("docs"))?;
     std::fs::create_dir_all(person.join("app"))?;
     std::fs::write(person.join("app/index.js"), "const unused = 1;\n")?;
@@ -147,23 +147,23 @@ fn tried(server: &Foreign, postgres: &Database) -> anyhow::Result<Row> {
         None => words.extend(server.typed.iter().map(|word| fill(word))),
     }
     let began = Instant::now();
-    let added = on_terminal(&words, &ours, &person)?;
+    let added = run_on_terminal(&words, &ironcurtain_home, &person)?;
     let seconds = began.elapsed().as_secs_f64();
     if !added.is_ok {
         let result = added.text.rsplit("ironcurtain: ").next().unwrap_or_default();
-        let is_as_wanted = match server.wanted {
-            Wanted::Works(_) => false,
-            Wanted::Names(texts) => names(result, texts),
-            Wanted::Asks(host) => added.text.contains(host) && added.questions > 1,
+        let is_expected = match server.expected {
+            Expected::Works(_) => false,
+            Expected::MissingDependency(texts) => contains_any(result, texts),
+            Expected::HostQuestion(host) => added.text.contains(host) && added.questions > 1,
         };
         let result = format!("not added: {result}");
-        return Ok(Row { seconds, typed: added.questions, asked: Vec::new(), result, is_as_wanted });
+        return Ok(Row { seconds, typed: added.questions, asked: Vec::new(), result, is_expected });
     }
-    let user = Arc::new(Willing::default());
+    let user = Arc::new(AcceptEverything::default());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let options = DaemonOptions { home, programs: built(), allow_root: is_root() };
     let daemon = runtime.block_on(start(options, user.clone()))?;
-    let called = called(server, &ours, &fill(server.call.1));
+    let called = call_tool(server, &ironcurtain_home, &fill(server.call.1));
     runtime.block_on(async {
         daemon.request(Request::Shutdown).await;
         daemon.ended().await;
@@ -172,27 +172,31 @@ fn tried(server: &Foreign, postgres: &Database) -> anyhow::Result<Row> {
     Command::new("chmod").args(["--recursive", "u+w"]).arg(&base).status()?;
     let asked = user.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let (is_error, result) = called?;
-    let is_as_wanted = match server.wanted {
-        Wanted::Works(text) => !is_error && result.contains(text),
-        Wanted::Names(texts) => !is_error || names(&result, texts),
-        Wanted::Asks(host) => asked.iter().any(|asked| asked.contains(host)),
+    let is_expected = match server.expected {
+        Expected::Works(text) => !is_error && result.contains(text),
+        Expected::MissingDependency(texts) => !is_error || contains_any(&result, texts),
+        Expected::HostQuestion(host) => asked.iter().any(|asked| asked.contains(host)),
     };
-    Ok(Row { seconds, typed: added.questions, asked, result, is_as_wanted })
+    Ok(Row { seconds, typed: added.questions, asked, result, is_expected })
 }
 
-fn names(error: &str, texts: &[&str]) -> bool {
+fn contains_any(error: &str, texts: &[&str]) -> bool {
     texts.iter().any(|text| error.to_lowercase().contains(text))
 }
 
-/// Runs `ironcurtain` on a terminal, and answers each question with yes.
-fn on_terminal(words: &[String], ours: &Path, person: &Path) -> anyhow::Result<Typed> {
+/// Runs `ironcurtain` on a terminal and answers each question with yes.
+fn run_on_terminal(
+    words: &[String],
+    ironcurtain_home: &Path,
+    person: &Path,
+) -> anyhow::Result<TerminalOutput> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let own = openpt(flags)?;
     grantpt(&own)?;
     unlockpt(&own)?;
     let mut command = Command::new("setsid");
     command.args(["--ctty", "--wait"]).arg(built().join("ironcurtain")).args(words);
-    command.env("IRONCURTAIN_HOME", ours).env("HOME", person).env("TERM", "xterm");
+    command.env("IRONCURTAIN_HOME", ironcurtain_home).env("HOME", person).env("TERM", "xterm");
     command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
     for variable in ["XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
         command.env_remove(variable);
@@ -211,13 +215,17 @@ fn on_terminal(words: &[String], ours: &Path, person: &Path) -> anyhow::Result<T
             own.write_all(b"y\n")?;
         }
     }
-    Ok(Typed { text, questions, is_ok: child.wait()?.success() })
+    Ok(TerminalOutput { text, questions, is_ok: child.wait()?.success() })
 }
 
 /// Calls the server's tool. Returns `true` if the call failed, and the text of the result.
-fn called(server: &Foreign, ours: &Path, arguments: &str) -> anyhow::Result<(bool, String)> {
+fn call_tool(
+    server: &RegistryServer,
+    ironcurtain_home: &Path,
+    arguments: &str,
+) -> anyhow::Result<(bool, String)> {
     let mut shim = Command::new(built().join("ironcurtain-shim"));
-    shim.args(["--server", server.name]).env("IRONCURTAIN_HOME", ours).current_dir("/");
+    shim.args(["--server", server.name]).env("IRONCURTAIN_HOME", ironcurtain_home).current_dir("/");
     let mut shim = JsonProcess::start(shim.stderr(Stdio::inherit()));
     let mut request = |id: u32, method: &str, params: Value| {
         if id > 1 {

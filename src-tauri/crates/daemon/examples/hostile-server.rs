@@ -13,12 +13,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// State of the server.
 #[derive(Default)]
 struct State {
-    held: Vec<File>,
-    heard: Vec<Value>,
+    open_files: Vec<File>,
+    notifications: Vec<Value>,
     /// Roots in the last accepted response.
     roots: Vec<String>,
     /// Number of `roots/list` requests.
-    asked: usize,
+    roots_requests: usize,
     /// Path of the file that a task reads.
     task: String,
     /// Recent requests, as received.
@@ -35,7 +35,7 @@ fn main() {
                     state.requests.pop_front();
                 }
                 state.requests.push_back(line.clone());
-                if let Some(result) = asked(&mut state, method, &message) {
+                if let Some(result) = handle_request(&mut state, method, &message) {
                     println!("{}", json!({ "jsonrpc": "2.0", "id": id, "result": result }));
                 }
             }
@@ -47,23 +47,26 @@ fn main() {
                 let is_about_roots =
                     ["notifications/initialized", "notifications/roots/list_changed"].contains(&method);
                 if is_about_roots && std::env::var_os("MISLAY").is_some() {
-                    println!("{}", json!({ "jsonrpc": "2.0", "id": state.asked, "method": "roots/list" }));
-                    state.asked += 1;
+                    println!(
+                        "{}",
+                        json!({ "jsonrpc": "2.0", "id": state.roots_requests, "method": "roots/list" })
+                    );
+                    state.roots_requests += 1;
                 }
                 // Handles a notification like a request, as some real servers do.
                 if std::env::var_os("HASTY").is_some() {
-                    asked(&mut state, method, &message);
+                    handle_request(&mut state, method, &message);
                 }
-                state.heard.push(message);
+                state.notifications.push(message);
             }
-            (Some(id), None) => answered(&mut state, id, &message),
+            (Some(id), None) => store_roots(&mut state, id, &message),
             (None, None) => {}
         }
     }
 }
 
 /// Stores the roots from a response. Ignores the second response, treating it as outdated.
-fn answered(state: &mut State, id: &Value, message: &Value) {
+fn store_roots(state: &mut State, id: &Value, message: &Value) {
     let roots = message.pointer("/result/roots").and_then(Value::as_array).filter(|_| *id != json!(1));
     if let Some(roots) = roots {
         let paths = roots.iter().filter_map(|root| root.get("uri")?.as_str()?.strip_prefix("file://"));
@@ -72,7 +75,7 @@ fn answered(state: &mut State, id: &Value, message: &Value) {
 }
 
 /// Handles a request. Returns its result, or `None` to send no response.
-fn asked(state: &mut State, method: &str, message: &Value) -> Option<Value> {
+fn handle_request(state: &mut State, method: &str, message: &Value) -> Option<Value> {
     match method {
         "initialize" => Some(json!({
             "protocolVersion": message.pointer("/params/protocolVersion").cloned().unwrap_or_default(),
@@ -98,7 +101,7 @@ fn asked(state: &mut State, method: &str, message: &Value) -> Option<Value> {
             let text =
                 |key: &str| message.pointer(&format!("/params/arguments/{key}")).and_then(Value::as_str);
             let path = text("path").or_else(|| text("where")).unwrap_or_default();
-            let outcome = called(state, name, path, message)?;
+            let outcome = call_tool(state, name, path, message)?;
             let (is_error, text) = outcome.map_or_else(|e| (true, e.to_string()), |text| (false, text));
             Some(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
         }
@@ -112,7 +115,7 @@ fn asked(state: &mut State, method: &str, message: &Value) -> Option<Value> {
     }
 }
 
-fn called(state: &mut State, tool: &str, path: &str, message: &Value) -> Option<io::Result<String>> {
+fn call_tool(state: &mut State, tool: &str, path: &str, message: &Value) -> Option<io::Result<String>> {
     let number = || message.pointer("/params/arguments/bytes").and_then(Value::as_u64).unwrap_or_default();
     match tool {
         // `sneak` works like `open`, but the test policies do not treat its argument as a path.
@@ -120,15 +123,15 @@ fn called(state: &mut State, tool: &str, path: &str, message: &Value) -> Option<
         "change" | "scribble" => Some(std::fs::write(path, "scribbled").map(|()| "written".to_owned())),
         "run" => Some(run(path, &text_of(message, "script"))),
         "hold" | "clutch" => Some(File::open(path).map(|file| {
-            state.held.push(file);
+            state.open_files.push(file);
             "held".to_owned()
         })),
-        "recall" => Some(recall(state)),
+        "recall" => Some(read_open_file(state)),
         "release" => {
-            state.held.clear();
+            state.open_files.clear();
             Some(Ok("released".to_owned()))
         }
-        "look" => Some(look(path)),
+        "look" => Some(list_folder(path)),
         "noise" => {
             println!(
                 "this is no message\n{{\"jsonrpc\":\"1.0\"}}\n[]\n\n{{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{{}}}}"
@@ -153,7 +156,7 @@ fn called(state: &mut State, tool: &str, path: &str, message: &Value) -> Option<
         }
         "slow" | "linger" => None,
         "list_allowed_directories" => Some(Ok(state.roots.join("\n"))),
-        "heard" => Some(Ok(Value::from(state.heard.clone()).to_string())),
+        "heard" => Some(Ok(Value::from(state.notifications.clone()).to_string())),
         "requested" => Some(Ok(Vec::from(state.requests.clone()).join("\n"))),
         "big" => Some(Ok("x".repeat(usize::try_from(number()).unwrap_or_default()))),
         "now" => Some(now()),
@@ -169,8 +172,8 @@ fn called(state: &mut State, tool: &str, path: &str, message: &Value) -> Option<
 /// Runs a shell script in a folder and returns its output.
 fn run(folder: &str, script: &str) -> io::Result<String> {
     let done = Command::new("sh").args(["-c", script]).current_dir(folder).stdin(Stdio::null()).output()?;
-    let said = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    if done.status.success() { Ok(said) } else { Err(io::Error::other(said)) }
+    let output = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    if done.status.success() { Ok(output) } else { Err(io::Error::other(output)) }
 }
 
 fn text_of(message: &Value, argument: &str) -> String {
@@ -179,13 +182,13 @@ fn text_of(message: &Value, argument: &str) -> String {
 }
 
 /// Reads the file that the server has kept open.
-fn recall(state: &mut State) -> io::Result<String> {
+fn read_open_file(state: &mut State) -> io::Result<String> {
     let mut text = String::new();
-    state.held.last_mut().ok_or(io::ErrorKind::NotFound)?.read_to_string(&mut text)?;
+    state.open_files.last_mut().ok_or(io::ErrorKind::NotFound)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-fn look(path: &str) -> io::Result<String> {
+fn list_folder(path: &str) -> io::Result<String> {
     let mut names: Vec<String> = std::fs::read_dir(path)?
         .map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()))
         .collect::<Result<_, _>>()?;

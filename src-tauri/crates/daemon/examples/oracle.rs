@@ -3,7 +3,7 @@
 //! `oracle --data DIR` reads the requests from standard input. Names in a request refer to files in DIR.
 //!
 //! - Only calls the library. Comments point out features that exist only in the other implementation.
-//! - Judges recorded calls unchanged: accepts undeclared arguments, and treats a missing lists file as empty lists. The
+//! - Judges recorded calls unchanged: accepts undeclared arguments and treats a missing lists file as empty lists. The
 //!   daemon denies such calls and refuses to start without the file.
 
 #[path = "oracle/calls.rs"]
@@ -12,8 +12,8 @@ mod calls;
 mod contained;
 #[path = "oracle/container.rs"]
 mod container;
-#[path = "oracle/ground.rs"]
-mod ground;
+#[path = "oracle/data_set.rs"]
+mod data_set;
 #[path = "oracle/lines.rs"]
 mod lines;
 #[path = "oracle/plain.rs"]
@@ -22,7 +22,7 @@ mod plain;
 mod recorded;
 
 use anyhow::{Context, bail};
-use ground::Ground;
+use data_set::DataSet;
 use serde_json::Value;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
@@ -30,11 +30,11 @@ use std::path::PathBuf;
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip_while(|argument| argument != "--data").skip(1);
     let data = arguments.next().map(PathBuf::from).context("usage: oracle --data DIR")?;
-    let ground = Ground::new(data)?;
+    let data = DataSet::new(data)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     for line in io::stdin().lock().split(b'\n') {
         let line = line?;
-        if let Some(answer) = lines::answered(&line, |request| answer(&ground, request)) {
+        if let Some(answer) = lines::answer_line(&line, |request| answer(&data, request)) {
             serde_json::to_writer(&mut out, &answer)?;
             writeln!(out)?;
         }
@@ -42,31 +42,31 @@ fn main() -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-fn answer(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+fn answer(data: &DataSet, request: &Value) -> anyhow::Result<Value> {
     match text(request, "op")? {
-        "evaluate" => calls::evaluate(ground, request, false),
-        "prepareEvaluate" => calls::evaluate(ground, request, true),
-        "prepare" => calls::prepare(ground, request),
-        "annotation" => calls::annotation(ground, request),
-        "roots" => plain::roots(ground, request),
+        "evaluate" => calls::evaluate(data, request, false),
+        "prepareEvaluate" => calls::evaluate(data, request, true),
+        "prepare" => calls::prepare(data, request),
+        "annotation" => calls::annotation(data, request),
+        "roots" => plain::roots(data, request),
         "toMcpRoots" => plain::to_mcp_roots(request),
-        "requiredServers" => plain::required_servers(ground, request),
-        "resolveRealPath" => plain::real_path(ground, request),
-        "directoryForPath" => plain::directory(ground, request),
-        "isWithinDirectory" => plain::is_within(ground, request),
-        "expandTilde" => plain::expand_tilde(ground, request),
+        "requiredServers" => plain::required_servers(data, request),
+        "resolveRealPath" => plain::real_path(data, request),
+        "directoryForPath" => plain::directory(data, request),
+        "isWithinDirectory" => plain::is_within(data, request),
+        "expandTilde" => plain::expand_tilde(data, request),
         "isIpAddress" => plain::is_ip(request),
-        "canonicalize" => plain::canonicalize(ground, request),
-        "domainOf" => plain::domain_of(ground, request),
+        "canonicalize" => plain::canonicalize(data, request),
+        "domainOf" => plain::domain_of(data, request),
         "domainMatches" => plain::domain_matches(request),
         "validateArgs" => plain::validate(request),
         "rewriteResult" => container::rewrite_result(request),
-        "resolveSandboxConfig" => contained::resolve(ground, request),
-        "auditConfigs" => contained::audit(ground, request),
+        "resolveSandboxConfig" => contained::resolve(data, request),
+        "auditConfigs" => contained::audit(data, request),
         "serverDomainAllowlists" => contained::domains(request),
         "writeServerSettings" => contained::write(request),
         "rewriteServerSettings" => contained::rewrite(request),
-        "wrapServerCommand" => contained::wrap(ground, request),
+        "wrapServerCommand" => contained::wrap(data, request),
         "annotateSandboxViolation" => contained::blocked(request),
         other => bail!("unsupported operation `{other}`"),
     }

@@ -4,9 +4,9 @@
 //!   ciphertext. Both daemons hold the keys.
 //! - The remote machine makes and enforces every grant. The desktop only shows questions and returns answers.
 
-mod asked;
 pub(crate) mod desktop;
 mod pairing;
+mod received_question;
 pub(crate) mod relay;
 
 use ironcurtain_audit::{AuditError, Entry, Event};
@@ -17,7 +17,7 @@ use ironcurtain_protocol::{AttachNote, RefusalCode};
 use ironcurtain_remote::{
     ChannelError, ChannelKey, ChannelStream, MAX_MESSAGE_BYTES, PairedError, PairingError, PairingRefusal,
 };
-use ironcurtain_secrets::in_time;
+use ironcurtain_secrets::with_unlock_timeout;
 use ironcurtain_services::Services;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,7 +29,7 @@ use tokio::net::UnixStream;
 /// Interval between pings.
 const PING: Duration = Duration::from_secs(10);
 
-/// Maximum time without a message from the other side.
+/// Maximum time without a message from the peer.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(35);
 
 /// Reason a connection to the other daemon ended.
@@ -40,10 +40,10 @@ enum AttachError {
     #[error("the connection failed: {0}")]
     Io(#[from] io::Error),
     #[error("the connection timed out")]
-    Silent,
-    #[error("the other side sent an invalid message: {0}")]
+    TimedOut,
+    #[error("the peer sent an invalid message: {0}")]
     Malformed(#[from] serde_json::Error),
-    #[error("the other side sent an unexpected message")]
+    #[error("the peer sent an unexpected message")]
     Unexpected,
     #[error(transparent)]
     Channel(#[from] ChannelError),
@@ -62,12 +62,12 @@ enum AttachError {
 
 impl AttachError {
     /// Returns a refusal that only the user can resolve.
-    fn refused(why: impl Into<String>) -> Self {
+    fn final_refusal(why: impl Into<String>) -> Self {
         Self::Refused { why: why.into(), refusal: PairingRefusal::Final }
     }
 
     /// Returns a temporary refusal.
-    fn busy(why: impl Into<String>) -> Self {
+    fn temporary_refusal(why: impl Into<String>) -> Self {
         Self::Refused { why: why.into(), refusal: PairingRefusal::Busy }
     }
 
@@ -77,13 +77,16 @@ impl AttachError {
             Self::Malformed(_) | Self::Unexpected | Self::Paired(_) | Self::Pairing(_) => {
                 PairingRefusal::Final
             }
-            Self::Closed | Self::Io(_) | Self::Silent | Self::Channel(_) | Self::Key(_) | Self::Audit(_) => {
-                PairingRefusal::Busy
-            }
+            Self::Closed
+            | Self::Io(_)
+            | Self::TimedOut
+            | Self::Channel(_)
+            | Self::Key(_)
+            | Self::Audit(_) => PairingRefusal::Busy,
         }
     }
 
-    fn note(&self) -> AttachNote {
+    fn to_note(&self) -> AttachNote {
         AttachNote::Ended { why: self.to_string(), is_final: self.refusal() == PairingRefusal::Final }
     }
 }
@@ -91,25 +94,25 @@ impl AttachError {
 /// Messages to and from the other daemon.
 struct MessageStream {
     lines: Lines<ReadHalf<ChannelStream<UnixStream>>>,
-    to: WriteHalf<ChannelStream<UnixStream>>,
+    writer: WriteHalf<ChannelStream<UnixStream>>,
 }
 
 impl MessageStream {
     fn new(stream: ChannelStream<UnixStream>) -> Self {
         let (from, to) = split(stream);
-        Self { lines: Lines::new(from, MAX_MESSAGE_BYTES), to }
+        Self { lines: Lines::new(from, MAX_MESSAGE_BYTES), writer: to }
     }
 
     /// Returns the next message.
     async fn next<T: DeserializeOwned>(&mut self) -> Result<T, AttachError> {
-        Ok(serde_json::from_slice(&self.line().await?)?)
+        Ok(serde_json::from_slice(&self.next_line().await?)?)
     }
 
     /// Returns the next message as bytes.
-    async fn line(&mut self) -> Result<Vec<u8>, AttachError> {
+    async fn next_line(&mut self) -> Result<Vec<u8>, AttachError> {
         match self.lines.next().await {
             Ok(Some(Line::Whole(line, _))) => Ok(line),
-            Ok(Some(Line::TooLong { .. } | Line::NoRoom { .. })) => Err(AttachError::Unexpected),
+            Ok(Some(Line::TooLong { .. } | Line::NoMemory { .. })) => Err(AttachError::Unexpected),
             Ok(None) => Err(AttachError::Closed),
             // A killed peer does not close its TLS connection properly.
             Err(problem) if problem.kind() == io::ErrorKind::UnexpectedEof => Err(AttachError::Closed),
@@ -119,18 +122,19 @@ impl MessageStream {
 
     async fn send(&mut self, message: &impl Serialize) -> Result<(), AttachError> {
         let sent = async {
-            send(&mut self.to, message).await?;
-            self.to.flush().await
+            send(&mut self.writer, message).await?;
+            self.writer.flush().await
         };
-        Ok(tokio::time::timeout(SILENCE_TIMEOUT, sent).await.map_err(|_| AttachError::Silent)??)
+        Ok(tokio::time::timeout(SILENCE_TIMEOUT, sent).await.map_err(|_| AttachError::TimedOut)??)
     }
 }
 
 /// Returns this machine's channel key, derived from the device key.
 async fn channel_key(services: &Services) -> Result<ChannelKey, AttachError> {
     let store = KeyStore::new(&services.home.state, services.home.has_keyring);
-    let key = in_time(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
-    Ok(ChannelKey::of_seed(key.channel_seed().as_ref())?)
+    let key =
+        with_unlock_timeout(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
+    Ok(ChannelKey::from_seed(key.channel_seed().as_ref())?)
 }
 
 async fn record(services: &Services, text: String) -> Result<(), AuditError> {
@@ -138,7 +142,7 @@ async fn record(services: &Services, text: String) -> Result<(), AuditError> {
 }
 
 /// Takes the socket that the peer sent and welcomes the peer, or refuses the peer.
-async fn link(peer: &mut Peer) -> Option<UnixStream> {
+async fn accept_link(peer: &mut Peer) -> Option<UnixStream> {
     match peer.take_link() {
         Ok(link) => peer.welcome(None).await.is_ok().then_some(link),
         Err(problem) => {
@@ -149,6 +153,6 @@ async fn link(peer: &mut Peer) -> Option<UnixStream> {
 }
 
 /// Sends a notification to the attaching or relaying process. Drops the notification if the process does not read.
-async fn note(to: &mut (impl AsyncWrite + Unpin), note: &AttachNote) {
+async fn send_note(to: &mut (impl AsyncWrite + Unpin), note: &AttachNote) {
     let _ = tokio::time::timeout(PING, send(to, note)).await;
 }

@@ -18,9 +18,9 @@ use ironcurtain_protocol::{
     AuditCheckView, EndedLoginView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply,
     ReplyFrame, Request, RequestFrame, SecretsFileView, SessionView, StatusView,
 };
-use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, in_time};
-use ironcurtain_server::process::{EndedLogin, log_out};
-use ironcurtain_services::{CodeRefused, Concern, RightCode};
+use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, with_unlock_timeout};
+use ironcurtain_server::process::{LogoutResult, log_out};
+use ironcurtain_services::{AcceptedCode, CodeError, HealthComponent};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -37,10 +37,10 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     while let Ok(Some(Line::Whole(line, _))) = lines.next().await {
         // The line is erased after use, because it may contain a passphrase.
         let line = Zeroizing::new(line);
-        let asker = Asker::Peer(peer.pid);
+        let requester = Requester::Peer(peer.pid);
         let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
             Ok(RequestFrame { id, request }) => {
-                ReplyFrame { id, reply: answer(&state, request, asker).await }
+                ReplyFrame { id, reply: answer(&state, request, requester).await }
             }
             Err(problem) => ReplyFrame { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
         };
@@ -52,7 +52,7 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
 
 /// Program that sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asker {
+pub(crate) enum Requester {
     /// The daemon's own process: the app window or the user's terminal.
     Own,
     /// Another program of this user, with this process id.
@@ -60,42 +60,44 @@ pub(crate) enum Asker {
 }
 
 /// Handles one request.
-pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: Asker) -> Reply {
+pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, requester: Requester) -> Reply {
     match request {
         Request::Status => Reply::Status(status(state)),
         Request::Sessions => Reply::Sessions(sessions(state)),
         Request::Session { session } => self::session(state, &session).await,
-        Request::LeftBehind => {
+        Request::AutostartFiles => {
             let live: Vec<String> = sessions(state).into_iter().map(|session| session.id).collect();
-            Reply::LeftBehind(state.services.autostart.left_behind(&live).await)
+            Reply::AutostartFiles(state.services.autostart.sessions_with_undecided(&live).await)
         }
-        Request::Quarantine => Reply::Quarantine(state.services.autostart.in_quarantine().await),
-        Request::DecideLeft { session, path, choice } => {
+        Request::Quarantine => Reply::Quarantine(state.services.autostart.sessions_in_quarantine().await),
+        Request::DecideAutostartFile { session, path, choice } => {
             let is_live = state.principal(&session).is_some();
             match state.services.autostart.decide(&session, path, choice, is_live).await {
                 Ok(()) => self::session(state, &session).await,
-                Err(problem) => undecided(&problem),
+                Err(problem) => decide_failed(&problem),
             }
         }
-        Request::FinalChecks => Reply::FinalChecks(state.services.autostart.last_looks().words()),
+        Request::FinalChecks => Reply::FinalChecks(state.services.autostart.final_checks().descriptions()),
         Request::Grants => Reply::Grants(grants(state).await),
         Request::Revoke { grant } => revoking::revoke(state, &grant).await,
         Request::EndSession { session } => end_session(state, &session),
-        Request::Raise { session, path, write } => raise(state, &session, &path, write).await,
-        Request::Questions => Reply::Questions(view::questions(&state.services.broker)),
-        Request::Forget { question } => stopping::forget(state, &question, asker).await,
-        Request::Deny { which, note } => stopping::deny(state, &which, note, asker).await,
-        Request::Pause { session } => stopping::pause(state, &session, asker).await,
-        Request::Resume { session } => stopping::resume(state, &session, asker).await,
-        Request::Lockdown { on: true, end_servers } => {
-            stopping::begin_lockdown(state, end_servers, asker).await
+        Request::RequestAccess { session, path, write } => {
+            request_access(state, &session, &path, write).await
         }
-        Request::Lockdown { on: false, .. } => stopping::end_lockdown(state, asker).await,
+        Request::Questions => Reply::Questions(view::questions(&state.services.broker)),
+        Request::Forget { question } => stopping::forget(state, &question, requester).await,
+        Request::Deny { which, note } => stopping::deny(state, &which, note, requester).await,
+        Request::Pause { session } => stopping::pause(state, &session, requester).await,
+        Request::Resume { session } => stopping::resume(state, &session, requester).await,
+        Request::Lockdown { on: true, end_servers } => {
+            stopping::begin_lockdown(state, end_servers, requester).await
+        }
+        Request::Lockdown { on: false, .. } => stopping::end_lockdown(state, requester).await,
         Request::Undo { session, folder, count, failed } => {
-            undoing::undo(state, session, &folder, (count, failed), asker).await
+            undoing::undo(state, session, &folder, (count, failed), requester).await
         }
         Request::Activity { limit } => activity(state, limit.min(MAX_ENTRIES)).await,
-        Request::VerifyAudit => verify(state).await,
+        Request::VerifyAudit => verify_log(state).await,
         Request::Metrics => metrics(state),
         Request::UnlockSecrets { passphrase } => unlock_secrets(state, passphrase).await,
         Request::SecretNames => {
@@ -114,10 +116,10 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             Ok(name) => done(with_secrets(state, move |store| store.remove(&name)).await),
             Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
         },
-        Request::Pair { code } => match state.services.desktop.pairing.type_code(&code) {
-            Ok(RightCode { remote, asks_attached }) => Reply::PairingCode { code: remote, asks_attached },
-            Err(refused @ CodeRefused::NotWaiting) => failed(ErrorCode::NotFound, refused.to_string()),
-            Err(refused @ CodeRefused::Differs) => failed(ErrorCode::Malformed, refused.to_string()),
+        Request::Pair { code } => match state.services.desktop.pairing.enter_code(&code) {
+            Ok(AcceptedCode { remote, asks_attached }) => Reply::PairingCode { code: remote, asks_attached },
+            Err(refused @ CodeError::NotWaiting) => failed(ErrorCode::NotFound, refused.to_string()),
+            Err(refused @ CodeError::Wrong) => failed(ErrorCode::Malformed, refused.to_string()),
         },
         Request::EndLogin { server } => end_login(state, &server).await,
         Request::LockSecrets => {
@@ -134,34 +136,34 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
 
 /// Returns the active sessions and runs for display.
 fn sessions(state: &DaemonState) -> Vec<SessionView> {
-    let sessions = state.live().into_iter().map(|session| session.view());
+    let sessions = state.sessions().into_iter().map(|session| session.view());
     sessions.chain(state.runs().into_iter().map(|run| run.view())).collect()
 }
 
 async fn session(state: &DaemonState, id: &str) -> Reply {
     match state.services.autostart.session(id).await {
         Ok(found) => Reply::Session(found),
-        Err(problem) => undecided(&problem),
+        Err(problem) => decide_failed(&problem),
     }
 }
 
-fn undecided(problem: &DecideError) -> Reply {
+fn decide_failed(problem: &DecideError) -> Reply {
     let code = match problem {
-        DecideError::NoSession(_) | DecideError::NoFile { .. } | DecideError::NotInQuarantine { .. } => {
-            ErrorCode::NotFound
-        }
-        DecideError::NotMoved { .. }
-        | DecideError::NotOver(_)
-        | DecideError::NotPutBack { .. }
+        DecideError::UnknownSession(_)
+        | DecideError::NoUndecidedFile { .. }
+        | DecideError::NotInQuarantine { .. } => ErrorCode::NotFound,
+        DecideError::QuarantineFailed { .. }
+        | DecideError::SessionOpen(_)
+        | DecideError::RestoreFailed { .. }
         | DecideError::Record { .. }
-        | DecideError::NotOnRecord(_) => ErrorCode::Storage,
+        | DecideError::NotRecorded(_) => ErrorCode::Storage,
     };
     failed(code, problem.to_string())
 }
 
 fn status(state: &DaemonState) -> StatusView {
     let questions = *state.services.broker.open().borrow();
-    let (live, runs) = (state.live(), state.runs().len());
+    let (live, runs) = (state.sessions(), state.runs().len());
     let (health, lockdown) = (state.services.health.all(), state.services.broker.stops().now().lockdown);
     StatusView {
         protection: match (health.is_empty(), lockdown, questions) {
@@ -177,15 +179,15 @@ fn status(state: &DaemonState) -> StatusView {
         runs,
         in_runs: live.iter().filter(|session| session.run.is_some()).count(),
         questions,
-        asked_on: state.services.broker.asked_on(),
+        prompt_location: state.services.broker.prompt_location(),
         lockdown,
         troubles: health,
-        managed_trouble: state.services.health.of(Concern::Managed),
+        managed_trouble: state.services.health.get(HealthComponent::Managed),
         servers: state.reloader.settings().servers.names().map(str::to_owned).collect(),
         policy: state.services.snapshot().hash.clone(),
         secrets_file: secrets_file(&state.services.programs.secrets),
         attached_desktop: state.services.desktop.attached().map(String::from),
-        other_home: state.services.home.other.as_ref().map(ToString::to_string),
+        other_home: state.services.home.override_warning.as_ref().map(ToString::to_string),
     }
 }
 
@@ -195,7 +197,7 @@ async fn end_login(state: &DaemonState, server: &str) -> Reply {
     let entry = servers.as_ref().ok().and_then(|servers| servers.find(Some(server)));
     match log_out(&programs.secrets, server, entry.and_then(|entry| entry.remote.as_ref())).await {
         Ok(ended) => Reply::LoginEnded(
-            ended.map(|EndedLogin { issuer, is_revoked }| EndedLoginView { issuer, is_revoked }),
+            ended.map(|LogoutResult { issuer, is_revoked }| EndedLoginView { issuer, is_revoked }),
         ),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }
@@ -209,7 +211,8 @@ fn secrets_file(store: &SecretStore) -> Option<SecretsFileView> {
 
 async fn unlock_secrets(state: &DaemonState, passphrase: Passphrase) -> Reply {
     let store = state.services.programs.secrets.clone();
-    let unlocked = in_time(move || store.unlock(Secret::new(passphrase.reveal().to_owned()))).await;
+    let unlocked =
+        with_unlock_timeout(move || store.unlock(Secret::new(passphrase.reveal().to_owned()))).await;
     state.services.changed();
     match unlocked {
         Ok(()) => Reply::Done,
@@ -220,10 +223,12 @@ async fn unlock_secrets(state: &DaemonState, passphrase: Passphrase) -> Reply {
 /// Runs a closure with the server secret store.
 async fn with_secrets<T: Send + 'static>(
     state: &DaemonState,
-    then: impl FnOnce(&SecretStore) -> Result<T, SecretError> + Send + 'static,
+    action: impl FnOnce(&SecretStore) -> Result<T, SecretError> + Send + 'static,
 ) -> Result<T, Reply> {
     let store = state.services.programs.secrets.clone();
-    in_time(move || then(&store)).await.map_err(|problem| failed(ErrorCode::Storage, problem.to_string()))
+    with_unlock_timeout(move || action(&store))
+        .await
+        .map_err(|problem| failed(ErrorCode::Storage, problem.to_string()))
 }
 
 fn done(outcome: Result<(), Reply>) -> Reply {
@@ -234,11 +239,16 @@ fn done(outcome: Result<(), Reply>) -> Reply {
 async fn grants(state: &DaemonState) -> Vec<GrantView> {
     let changed = state.services.identities.suspended().await;
     let runs = |server: &str| {
-        state.live().iter().map(|session| session.view()).any(|s| s.server == server && s.trouble.is_none())
+        state
+            .sessions()
+            .iter()
+            .map(|session| session.view())
+            .any(|s| s.server == server && s.trouble.is_none())
     };
     let changed = changed.into_iter().map(|server| (server.clone(), runs(&server))).collect();
-    let (standing, ending) = (state.services.grants.listed(), state.services.grants.ending());
-    let once: Vec<_> = state.live().iter().flat_map(|session| session.allowed_once()).collect();
+    let (standing, ending) =
+        (state.services.grants.for_display(), state.services.grants.pending_terminations());
+    let once: Vec<_> = state.sessions().iter().flat_map(|session| session.one_time_grants()).collect();
     let mut all =
         view::grants(standing.iter().chain(&once), &ending, &changed, &state.services.snapshot().home);
     all.extend(state.services.workspaces.declined().iter().map(view::declined));
@@ -246,7 +256,7 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
 }
 
 /// Asks the user to approve an access before a run needs it.
-async fn raise(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply {
+async fn request_access(state: &DaemonState, id: &str, path: &str, write: bool) -> Reply {
     let Some(run) = state.runs().into_iter().find(|run| run.id == id) else {
         return failed(
             ErrorCode::NotFound,
@@ -264,7 +274,7 @@ fn end_session(state: &DaemonState, id: &str) -> Reply {
         run.end();
         return Reply::Done;
     }
-    match state.live().iter().find(|s| s.id == id) {
+    match state.sessions().iter().find(|s| s.id == id) {
         None => failed(ErrorCode::NotFound, format!("no active session `{id}`")),
         Some(session) => {
             session.end();
@@ -283,17 +293,17 @@ async fn activity(state: &DaemonState, limit: usize) -> Reply {
     }
 }
 
-async fn verify(state: &DaemonState) -> Reply {
+async fn verify_log(state: &DaemonState) -> Reply {
     let log = state.services.home.audit();
-    let (written, stands) = state.services.audit.standing();
+    let (written, log_state) = state.services.audit.status();
     match tokio::task::spawn_blocking(move || audit::check_written(&log, &written)).await {
         Ok(Ok(checked)) => {
             // A replaced log file would explain all other problems, so it is reported first.
-            let found = stands.err().map(|lost| lost.to_string()).or(checked.problem);
-            let known_by = "the trusted process that writes the log".to_owned();
+            let found = log_state.err().map(|lost| lost.to_string()).or(checked.problem);
+            let verified_by = "the trusted process that writes the log".to_owned();
             let (intact, entries) = (found.is_none(), checked.entries);
             let problem = found.or_else(|| state.services.audit.unknown_end().map(str::to_owned));
-            Reply::Audit(AuditCheckView { intact, entries, problem, known_by })
+            Reply::Audit(AuditCheckView { intact, entries, problem, verified_by })
         }
         Ok(Err(problem)) => failed(ErrorCode::Storage, format!("failed to read the audit log: {problem}")),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),

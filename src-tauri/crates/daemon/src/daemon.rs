@@ -1,4 +1,4 @@
-//! Starts the daemon, and provides a handle to it.
+//! Starts the daemon and provides a handle to it.
 
 mod accept;
 mod changed_servers;
@@ -9,33 +9,34 @@ mod storage;
 mod take_over;
 
 pub use changed_servers::ChangedServers;
-pub use manual_grants::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms, VerifiedClient};
+pub use manual_grants::{GrantChanges, GrantRequest, GrantRequestError, GrantTarget, VerifiedClient};
 
-use crate::control::{self, Asker};
+use crate::control::{self, Requester};
 use crate::daemon_state::DaemonState;
 use crate::descriptors;
 use crate::managed_policy;
 use crate::record_export::RecordExport;
 use ironcurtain_audit::clock::Clock;
-use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
+use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, LogOptions, UnfinishedSession};
 use ironcurtain_autostart::{Autostart, AutostartParts};
 use ironcurtain_config::home::{Home, HomeError};
 use ironcurtain_config::{Config, ManagedPolicy, PolicySnapshot, SnapshotError};
 use ironcurtain_connection::ListenError;
-use ironcurtain_consent::{Broker, Consent, LateError, Stops};
+use ironcurtain_consent::{Broker, Consent, ReopenError, Stops};
 use ironcurtain_containment::ServerPrograms;
 use ironcurtain_grants::{GrantParts, Grants, StoreError};
-use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
+use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, MemoryBudget};
 use ironcurtain_packages::Packages;
 use ironcurtain_paths::atomic_file;
-use ironcurtain_protocol::{AskedOn, Reply, Request};
+use ironcurtain_protocol::{PromptLocation, Reply, Request};
 use ironcurtain_sandbox::SandboxLaunchError;
 use ironcurtain_secrets::SecretStore;
-use ironcurtain_server::{LISTENING, ServerError};
+use ironcurtain_server::{EXIT_TIMEOUT, ServerError};
 use ironcurtain_server_identity::bind_existing;
 use ironcurtain_services::{
-    ChangedTools, Concern, DesktopConsent, Health, Identities, InitialState, Machine, MachineOptions,
-    Metrics, RecordHead, ReloaderParts, Services, SessionLogs, Shutdown, Workspaces, record_head,
+    ChangedTools, DesktopConsent, Health, HealthComponent, Identities, InitialState, Metrics, RecordHead,
+    ReloaderParts, SandboxProbe, SandboxProbeOptions, Services, SessionLogs, Shutdown, Workspaces,
+    record_head,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,7 @@ use tokio::sync::watch;
 
 /// Maximum time for the daemon to shut down, including the time to terminate all sandboxes and check their writable
 /// folders.
-pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
+pub const SHUTDOWN_TIMEOUT: Duration = EXIT_TIMEOUT.saturating_add(Duration::from_secs(2));
 
 /// Options for starting the daemon.
 #[derive(Debug, Clone)]
@@ -127,55 +128,55 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         tracing::warn!("failed to raise the limit of open files: {e}");
     }
     options.home.programs = Some(options.programs.clone());
-    ironcurtain_sandbox::give_large_blocks_back();
+    ironcurtain_sandbox::return_large_blocks();
     options.home.prepare()?;
-    // Takes the lock first, so that two processes cannot perform the following steps at the same time.
-    let listener = if consent.asked_on() != AskedOn::Nobody {
+    // Takes the lock first so that two processes cannot perform the following steps at the same time.
+    let listener = if consent.prompt_location() != PromptLocation::Nobody {
         take_over::listen(&options.home).await?
     } else {
         take_over::bind(&options.home).await?
     };
     if let Some(mut managed) = ManagedPolicy::load(&options.home).map_err(SnapshotError::from)? {
-        managed.record_arrivals(&options.home)?;
+        managed.record_first_seen(&options.home)?;
     }
-    let first = InitialState::read(&options.home)?;
+    let initial = InitialState::read(&options.home)?;
     let health = Health::default();
-    let audit = open_audit(&options.home, first.config(), &health).await?;
+    let audit = open_audit(&options.home, initial.config(), &health).await?;
     let grants_health = health.clone();
     let grants = Grants::open(GrantParts {
         database: &options.home.database(),
         audit: audit.clone(),
-        on_trouble: Box::new(move |trouble| grants_health.set(Concern::Grants, trouble)),
-        clock: Clock::of_machine().map_err(StoreError::Clock)?,
+        on_trouble: Box::new(move |trouble| grants_health.set(HealthComponent::Grants, trouble)),
+        clock: Clock::system().map_err(StoreError::Clock)?,
     })?;
-    grants.limit(managed_policy::max_lifetime(first.snapshot()));
-    first.check_places(&options.home, &grants.now())?;
-    bind(&options, &first, &grants).await?;
+    grants.limit(managed_policy::max_lifetime(initial.snapshot()));
+    initial.check_not_writable(&options.home, &grants.now())?;
+    bind(&options, &initial, &grants).await?;
     let file = options.home.state.join("workspaces.json");
     let workspaces = Workspaces::open(file.clone()).map_err(|source| HomeError::Io { path: file, source })?;
-    sweep(&options.home.srt())?;
-    let machine = MachineOptions {
-        backend: first.config().sandbox_backend,
-        policy: first.config().sandbox_policy,
+    remove_leftover_dir(&options.home.srt())?;
+    let sandbox_probe = SandboxProbeOptions {
+        backend: initial.config().sandbox_backend,
+        policy: initial.config().sandbox_policy,
         programs: options.programs.clone(),
         sandboxes: options.home.sandboxes(),
-        trial: options.home.srt().join("trial"),
+        srt_test_dir: options.home.srt().join("trial"),
         allow_root: options.allow_root,
     };
-    let machine = Machine::new(machine, health.clone());
-    let unfinished = audit::unfinished(&options.home.audit());
+    let sandbox_probe = SandboxProbe::new(sandbox_probe, health.clone());
+    let unfinished = audit::unfinished_sessions(&options.home.audit());
     let mut started = Entry::new(Event::Daemon, "the trusted process started");
-    started.policy_hash = Some(first.snapshot().hash.clone());
+    started.policy_hash = Some(initial.snapshot().hash.clone());
     audit.record(started).await?;
     let (changes, shutdown) = (watch::Sender::new(0), Shutdown::default());
-    let config = first.config().clone();
-    let memory = Memory::new(config.memory_mib, config.session_memory_mib);
-    let reloader = first.follow(ReloaderParts {
+    let config = initial.config().clone();
+    let memory = MemoryBudget::new(config.memory_mib, config.session_memory_mib);
+    let reloader = initial.start_reloading(ReloaderParts {
         home: options.home.clone(),
         audit: audit.clone(),
         health: health.clone(),
         grants: grants.watch(),
-        machine: machine.clone(),
+        sandbox_probe: sandbox_probe.clone(),
         changes: changes.clone(),
         ending: shutdown.requested.clone(),
     });
@@ -190,19 +191,23 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let stops = Stops::open(options.home.lockdown());
     let desktop = Arc::new(DesktopConsent::new(consent));
     let services = Services {
-        machine,
+        sandbox_probe,
         programs: ServerPrograms {
             dir: options.programs,
             allow_root: options.allow_root,
-            packages: Packages::of(&options.home),
+            packages: Packages::in_home(&options.home),
             secrets: SecretStore::of(&options.home.state),
         },
         record_head: RecordHead::new(options.home.clone(), audit.clone(), health.clone()),
-        broker: Broker::new(desktop.clone(), stops, options.home.other.as_ref().map(ToString::to_string)),
+        broker: Broker::new(
+            desktop.clone(),
+            stops,
+            options.home.override_warning.as_ref().map(ToString::to_string),
+        ),
         home: options.home,
         config,
         snapshots: reloader.snapshots(),
-        settings: reloader.follow_settings(),
+        settings: reloader.watch_settings(),
         audit,
         grants,
         identities,
@@ -220,16 +225,16 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         shutdown,
         changes,
     };
-    tokio::spawn(services.record_head.clone().follow());
-    tokio::spawn(storage::follow(services.home.state.clone(), services.health.clone()));
+    tokio::spawn(services.record_head.clone().run());
+    tokio::spawn(storage::monitor(services.home.state.clone(), services.health.clone()));
     let home = services.home.clone();
-    tokio::task::spawn_blocking(move || sweep_temporary(&home));
+    tokio::task::spawn_blocking(move || sweep_temporary_files(&home));
     let (changed_tools, settings) = (services.changed_tools.clone(), services.settings.borrow().clone());
     tokio::task::spawn_blocking(move || changed_tools.resume(&settings.servers));
     let state = Arc::new(DaemonState::new(services, reloader));
     tokio::spawn(signal_changes(state.clone()));
     tokio::spawn(record_unfinished(state.clone(), unfinished));
-    tokio::spawn(managed_policy::follow(state.clone()));
+    tokio::spawn(managed_policy::keep_updated(state.clone()));
     tokio::spawn(managed_policy::apply_settings(state.clone()));
     let export = RecordExport::start(state.clone());
     tokio::spawn(accept::accept(state.clone(), listener, export));
@@ -251,26 +256,26 @@ impl Daemon {
 
     /// Handles a control request as if it had arrived over the socket.
     pub async fn request(&self, request: Request) -> Reply {
-        control::answer(&self.0, request, Asker::Own).await
+        control::answer(&self.0, request, Requester::Own).await
     }
 
-    /// Asks the user an expired question again, and waits for the answer. Returns `true` if the user allows the agent
+    /// Asks the user an expired question again and waits for the answer. Returns `true` if the user allows the agent
     /// to repeat the identical call once.
     ///
     /// # Errors
-    /// Returns [`LateError`] if the question cannot be asked again. In that case, nothing is allowed.
-    pub async fn ask_again(&self, question: &str) -> Result<bool, LateError> {
+    /// Returns [`ReopenError`] if the question cannot be asked again. In that case, nothing is allowed.
+    pub async fn ask_again(&self, question: &str) -> Result<bool, ReopenError> {
         self.0.services.late_asking().ask(question).await
     }
 
-    /// Restarts the server of an active session, and waits until it is running.
+    /// Restarts the server of an active session and waits until it is running.
     ///
     /// # Errors
     /// Returns [`RestartError`] if the session is not active or the server cannot be started.
     pub async fn restart_server(&self, session: &str) -> Result<(), RestartError> {
-        let live = self.0.live().into_iter().find(|live| live.id == session);
+        let live = self.0.sessions().into_iter().find(|live| live.id == session);
         let session = live.ok_or_else(|| RestartError::NoSession(session.to_owned()))?;
-        Ok(session.server().start_again().await?)
+        Ok(session.server().restart_by_user().await?)
     }
 
     /// Returns a counter that increases whenever sessions, questions, grants or activity change.
@@ -286,15 +291,17 @@ impl Daemon {
 }
 
 /// Migrates data that an older version stored under server names: binds it to the identities of these servers.
-async fn bind(options: &DaemonOptions, first: &InitialState, grants: &Grants) -> Result<(), StoreError> {
-    let (home, ours, servers) = (options.home.clone(), options.programs.clone(), first.servers().clone());
+async fn bind(options: &DaemonOptions, initial: &InitialState, grants: &Grants) -> Result<(), StoreError> {
+    let (home, programs, servers) =
+        (options.home.clone(), options.programs.clone(), initial.servers().clone());
     let grants = grants.now();
-    let bound = tokio::task::spawn_blocking(move || bind_existing(&home, &ours, &servers, &grants.grants));
-    bound.await.unwrap_or(Err(StoreError::Ended))
+    let bound =
+        tokio::task::spawn_blocking(move || bind_existing(&home, &programs, &servers, &grants.grants));
+    bound.await.unwrap_or(Err(StoreError::ShuttingDown))
 }
 
 /// Removes a directory that a killed daemon left behind.
-fn sweep(dir: &Path) -> Result<(), HomeError> {
+fn remove_leftover_dir(dir: &Path) -> Result<(), HomeError> {
     match std::fs::remove_dir_all(dir) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(HomeError::Io { path: dir.to_path_buf(), source })
@@ -304,7 +311,7 @@ fn sweep(dir: &Path) -> Result<(), HomeError> {
 }
 
 /// Removes temporary files that killed processes left behind in IronCurtain's folders.
-fn sweep_temporary(home: &Home) {
+fn sweep_temporary_files(home: &Home) {
     let sessions =
         std::fs::read_dir(home.sessions()).into_iter().flatten().flatten().map(|found| found.path());
     let folders = [home.config.clone(), home.policy(), home.state.clone()].into_iter().chain(sessions);
@@ -312,31 +319,34 @@ fn sweep_temporary(home: &Home) {
     folders.for_each(|folder| drop(atomic_file::sweep(&folder)));
 }
 
-/// Opens the audit log, and reports problems with it to `health`.
+/// Opens the audit log and reports problems with it to `health`.
 async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Audit, AuditError> {
     let log_health = health.clone();
-    let keeping = Keeping {
+    let log_options = LogOptions {
         dir: home.audit(),
         head: Some(home.audit_head()),
-        elsewhere: record_head::if_needed(home).await,
+        known_entry: record_head::read_if_needed(home).await,
         file_bytes: config.record_file_mib * 1024 * 1024,
-        keep: Duration::from_secs(config.record_keep_days * 24 * 60 * 60),
+        retention: Duration::from_secs(config.record_keep_days * 24 * 60 * 60),
     };
-    let audit = Audit::keep(keeping, move |trouble| log_health.set(Concern::Audit, trouble))?;
-    health
-        .set(Concern::Record, audit.unknown_end().map(|why| format!("The record may be incomplete: {why}.")));
+    let audit =
+        Audit::open_with(log_options, move |trouble| log_health.set(HealthComponent::Audit, trouble))?;
+    health.set(
+        HealthComponent::Record,
+        audit.unknown_end().map(|why| format!("The record may be incomplete: {why}.")),
+    );
     Ok(audit)
 }
 
 /// Records the end of the sessions that were open when the previous daemon was killed.
-async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfinished>>) {
+async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<UnfinishedSession>>) {
     let unfinished = match unfinished {
         Ok(unfinished) => unfinished,
         Err(problem) => {
             return tracing::error!(%problem, "failed to find the sessions whose end is not recorded");
         }
     };
-    for Unfinished { session, client, server, .. } in unfinished {
+    for UnfinishedSession { session, client, server, .. } in unfinished {
         let name = client.as_deref().unwrap_or("a client");
         let summary = format!("the session of {name} ended when the trusted process stopped unexpectedly");
         let mut entry = Entry::new(Event::Session, summary);

@@ -1,7 +1,7 @@
 //! The running daemon's state, shared by connections, control requests and the [`Daemon`](crate::Daemon) handle.
 
 use crate::descriptors;
-use crate::run::{DenyingRun, Run};
+use crate::run::{DenyAllQuestions, Run};
 use crate::session::Session;
 use ironcurtain_consent::Principal;
 use ironcurtain_protocol::RunAsk;
@@ -26,61 +26,61 @@ pub(crate) struct DaemonState {
     sessions: Mutex<Vec<Arc<Session>>>,
     runs: Mutex<Vec<Arc<Run>>>,
     /// Read-locked while a run is being opened.
-    opening: RwLock<()>,
-    places: Arc<Mutex<Places>>,
+    opening_runs: RwLock<()>,
+    slots: Arc<Mutex<Slots>>,
 }
 
-/// Reserved places, including those of sessions that are still being opened.
+/// Reserved slots, including those of sessions that are still being opened.
 #[derive(Debug, Default)]
-struct Places {
+struct Slots {
     all: usize,
     /// Number of sessions that a run's programs opened, by run id.
     in_runs: HashMap<String, usize>,
 }
 
-/// Place reserved for one session or run. Dropping it frees the place.
+/// Slot reserved for one session or run. Dropping it frees the slot.
 #[derive(Debug)]
-pub(crate) struct SessionPlace {
-    places: Arc<Mutex<Places>>,
+pub(crate) struct SessionSlot {
+    slots: Arc<Mutex<Slots>>,
     run: Option<String>,
 }
 
-impl SessionPlace {
-    fn take(
-        places: &Arc<Mutex<Places>>,
-        (most, permitted): (usize, usize),
+impl SessionSlot {
+    fn reserve(
+        slots: &Arc<Mutex<Slots>>,
+        (max, max_by_descriptors): (usize, usize),
         run: Option<&str>,
-    ) -> Result<Self, NoPlace> {
-        let mut reserved = places.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = reserved.all;
-        if before >= most {
-            return Err(NoPlace::Setting(before));
+    ) -> Result<Self, SlotError> {
+        let mut reserved = slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = reserved.all;
+        if count >= max {
+            return Err(SlotError::MaxSessions(count));
         }
-        if before >= permitted {
-            return Err(NoPlace::Descriptors(before));
+        if count >= max_by_descriptors {
+            return Err(SlotError::Descriptors(count));
         }
         if let Some(run) = run {
-            let count = reserved.in_runs.entry(run.to_owned()).or_default();
-            if *count >= MAX_IN_RUN {
-                return Err(NoPlace::Run(*count));
+            let in_run = reserved.in_runs.entry(run.to_owned()).or_default();
+            if *in_run >= MAX_IN_RUN {
+                return Err(SlotError::Run(*in_run));
             }
-            *count += 1;
+            *in_run += 1;
         }
         reserved.all += 1;
-        Ok(Self { places: places.clone(), run: run.map(str::to_owned) })
+        Ok(Self { slots: slots.clone(), run: run.map(str::to_owned) })
     }
 }
 
-impl Drop for SessionPlace {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.all -= 1;
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.all -= 1;
         if let Some(run) = &self.run
-            && let Some(count) = places.in_runs.get_mut(run)
+            && let Some(count) = slots.in_runs.get_mut(run)
         {
             *count -= 1;
             if *count == 0 {
-                places.in_runs.remove(run);
+                slots.in_runs.remove(run);
             }
         }
     }
@@ -88,12 +88,12 @@ impl Drop for SessionPlace {
 
 /// Reason why no more sessions or runs can start.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoPlace {
+pub(crate) enum SlotError {
     /// The number of open sessions has reached the limit in the user's settings.
     #[error(
         "{0} sessions are open, the maximum that `maxSessions` in `config.json` allows; end one, or increase `maxSessions`"
     )]
-    Setting(usize),
+    MaxSessions(usize),
     /// The number of open sessions has reached the maximum that the file descriptor limit permits.
     #[error(
         "{0} sessions are open, and the limit for open files does not permit another; raise the hard limit (`ulimit -Hn`, `LimitNOFILE=`) and restart IronCurtain"
@@ -113,24 +113,24 @@ impl DaemonState {
             started_ms: ironcurtain_audit::clock::now_ms(),
             sessions: Mutex::default(),
             runs: Mutex::default(),
-            opening: RwLock::default(),
-            places: Arc::default(),
+            opening_runs: RwLock::default(),
+            slots: Arc::default(),
         }
     }
 
     /// Returns `true` if no session or run is open or being opened.
     pub(crate) fn is_idle(&self) -> bool {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).all == 0
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).all == 0
     }
 
-    /// Reserves a place for a session or run. `most` is the user's limit for sessions. `run` is the run whose program
+    /// Reserves a slot for a session or run. `max` is the user's limit for sessions. `run` is the run whose program
     /// opens the session, if any.
-    pub(crate) fn place(&self, most: usize, run: Option<&str>) -> Result<SessionPlace, NoPlace> {
-        SessionPlace::take(&self.places, (most, descriptors::sessions()), run)
+    pub(crate) fn reserve_slot(&self, max: usize, run: Option<&str>) -> Result<SessionSlot, SlotError> {
+        SessionSlot::reserve(&self.slots, (max, descriptors::max_sessions()), run)
     }
 
     /// Returns the active sessions.
-    pub(crate) fn live(&self) -> Vec<Arc<Session>> {
+    pub(crate) fn sessions(&self) -> Vec<Arc<Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -138,9 +138,9 @@ impl DaemonState {
     pub(crate) fn metrics(&self) -> Result<String, fmt::Error> {
         let services = &self.services;
         services.metrics.text(Gauges {
-            sessions: self.live().len() + self.runs().len(),
+            sessions: self.sessions().len() + self.runs().len(),
             questions: *services.broker.open().borrow(),
-            entries: services.audit.standing().0.entries,
+            entries: services.audit.status().0.entries,
             memory: services.memory.used(),
         })
     }
@@ -152,50 +152,51 @@ impl DaemonState {
 
     /// Marks a run as being opened until the guard is dropped.
     pub(crate) async fn opening_run(&self) -> RwLockReadGuard<'_, ()> {
-        self.opening.read().await
+        self.opening_runs.read().await
     }
 
     /// Returns the active runs, including those whose program has just been started.
     pub(crate) async fn opened_runs(&self) -> Vec<Arc<Run>> {
         // If opening a run takes longer, the run is waiting for the process that requested it and has not started its
         // program.
-        let _ = tokio::time::timeout(OPENING_TIMEOUT, self.opening.write()).await;
+        let _ = tokio::time::timeout(OPENING_TIMEOUT, self.opening_runs.write()).await;
         self.runs()
     }
 
     /// Returns the principal of the active session or run with this id, or `None` if there is none.
     pub(crate) fn principal(&self, id: &str) -> Option<Arc<Principal>> {
-        let sessions = self.live().into_iter().map(|session| (session.id.clone(), session.principal.clone()));
+        let sessions =
+            self.sessions().into_iter().map(|session| (session.id.clone(), session.principal.clone()));
         let runs = self.runs().into_iter().map(|run| (run.id.clone(), run.principal.clone()));
         sessions.chain(runs).find(|(found, _)| found == id).map(|(_, principal)| principal)
     }
 
     /// Adds a run. Terminates the run if shutdown was requested in the meantime.
-    pub(crate) fn run_began(&self, run: Arc<Run>) {
+    pub(crate) fn add_run(&self, run: Arc<Run>) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());
-        if self.services.shutdown.is_under_way() {
+        if self.services.shutdown.is_requested() {
             run.end();
         }
     }
 
     /// Removes a run that has ended.
-    pub(crate) fn run_ended(&self, id: &str) {
+    pub(crate) fn remove_run(&self, id: &str) {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).retain(|run| run.id != id);
         self.services.changed();
     }
 
     /// Adds a session. Closes it if shutdown was requested or its run is ending.
-    pub(crate) fn began(&self, session: Arc<Session>) {
-        self.services.metrics.session_began();
+    pub(crate) fn add_session(&self, session: Arc<Session>) {
+        self.services.metrics.count_session();
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
         let runs = self.runs();
         let run = session.run.as_ref().map(|id| runs.iter().find(|run| run.id == *id && !run.is_ending()));
         if let Some(Some(run)) = run
             && run.ask() == RunAsk::Deny
         {
-            self.services.broker.ask_elsewhere(&session.id, Arc::new(DenyingRun));
+            self.services.broker.set_session_front_end(&session.id, Arc::new(DenyAllQuestions));
         }
-        if self.services.shutdown.is_under_way() || matches!(run, Some(None)) {
+        if self.services.shutdown.is_requested() || matches!(run, Some(None)) {
             session.end();
         }
         // The organization's settings may have changed while the session was opened.
@@ -205,7 +206,7 @@ impl DaemonState {
     }
 
     /// Removes a session that has closed.
-    pub(crate) fn ended(&self, id: &str) {
+    pub(crate) fn remove_session(&self, id: &str) {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).retain(|session| session.id != id);
         self.services.changed();
     }
@@ -217,17 +218,17 @@ mod tests {
 
     #[test]
     fn a_run_cannot_take_the_places_of_others() {
-        let places = Arc::default();
-        let take = |run| SessionPlace::take(&places, (MAX_IN_RUN + 2, usize::MAX), run);
+        let slots = Arc::default();
+        let take = |run| SessionSlot::reserve(&slots, (MAX_IN_RUN + 2, usize::MAX), run);
         let mut of_run: Vec<_> = (0..MAX_IN_RUN).map(|_| take(Some("r")).unwrap()).collect();
         let refused = take(Some("r")).unwrap_err().to_string();
         assert_eq!(refused, "this run has 64 sessions, the maximum; close one");
         let others = [take(Some("other")).unwrap(), take(None).unwrap()];
-        assert!(matches!(take(None), Err(NoPlace::Setting(_))));
+        assert!(matches!(take(None), Err(SlotError::MaxSessions(_))));
         of_run.pop();
         of_run.push(take(Some("r")).unwrap());
         drop((of_run, others));
-        let places = places.lock().unwrap();
-        assert_eq!((places.all, places.in_runs.len()), (0, 0));
+        let slots = slots.lock().unwrap();
+        assert_eq!((slots.all, slots.in_runs.len()), (0, 0));
     }
 }

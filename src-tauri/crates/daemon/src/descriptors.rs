@@ -12,15 +12,15 @@ pub(crate) fn raise_limit() -> rustix::io::Result<()> {
 }
 
 /// Maximum number of descriptors that one session uses, including its server's connections.
-const OF_SESSION: u64 = 16;
+const PER_SESSION: u64 = 16;
 
 /// Number of descriptors reserved for other purposes.
-const OF_OTHERS: u64 = 128;
+const RESERVED: u64 = 128;
 
 /// Returns the maximum number of sessions that the descriptor limit permits.
-pub(crate) fn sessions() -> usize {
+pub(crate) fn max_sessions() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(limit.saturating_sub(OF_OTHERS) / OF_SESSION).unwrap_or(usize::MAX)
+    usize::try_from(limit.saturating_sub(RESERVED) / PER_SESSION).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -15,21 +15,21 @@ const LAUNCHERS: [&str; 9] =
 
 /// Display name of a client with a hidden executable. The process name that the client claims appears only among the
 /// ancestors.
-const HIDDEN: &str = "A program with a hidden executable";
+const HIDDEN_NAME: &str = "A program with a hidden executable";
 
 /// Identifies the client that started the shim. `pid` is the shim's process id, and `label` is the client's
 /// configured name.
 #[must_use]
-pub fn of_shim(pid: u32, label: Option<String>) -> Client {
-    from_processes(&chain(pid), std::fs::read_link(format!("/proc/{pid}/cwd")).ok(), label)
+pub fn identify_client(pid: u32, label: Option<String>) -> Client {
+    from_processes(&process_chain(pid), std::fs::read_link(format!("/proc/{pid}/cwd")).ok(), label)
 }
 
 /// Returns the process and its visible ancestors.
-fn chain(pid: u32) -> Vec<ProcessView> {
+fn process_chain(pid: u32) -> Vec<ProcessView> {
     let mut found = Vec::new();
     let mut next = Some(pid);
     while let Some(pid) = next.filter(|p| *p > 0 && found.len() < MAX_CHAIN_LEN) {
-        let Some((name, parent)) = stat(pid) else { break };
+        let Some((name, parent)) = read_stat(pid) else { break };
         let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
         found.push(ProcessView { pid, exe: exe.map(|p| p.to_string_lossy().into_owned()), name });
         next = Some(parent);
@@ -39,7 +39,7 @@ fn chain(pid: u32) -> Vec<ProcessView> {
 
 /// Reads the name and parent of a process. According to proc(5), the name is enclosed in parentheses and may itself
 /// contain parentheses.
-fn stat(pid: u32) -> Option<(String, u32)> {
+fn read_stat(pid: u32) -> Option<(String, u32)> {
     let text = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
     let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
     let parent = rest.split_whitespace().nth(1)?.parse().ok()?;
@@ -51,18 +51,18 @@ fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option
     // A process with a hidden executable is never a launcher, because its process name is unverified.
     let is_launcher =
         |p: &ProcessView| program_name(p).is_some_and(|name| LAUNCHERS.contains(&name.as_str()));
-    let at = ancestors.iter().position(|p| !is_launcher(p));
-    let chain = ancestors.get(at.unwrap_or(0)..).unwrap_or_default().to_vec();
-    let client = at.and_then(|at| ancestors.get(at));
+    let index = ancestors.iter().position(|p| !is_launcher(p));
+    let chain = ancestors.get(index.unwrap_or(0)..).unwrap_or_default().to_vec();
+    let client = index.and_then(|index| ancestors.get(index));
     let exe = client.and_then(|p| p.exe.clone());
     Client {
         key: exe.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         view: ClientView {
-            name: client.and_then(program_name).unwrap_or_else(|| HIDDEN.to_owned()),
+            name: client.and_then(program_name).unwrap_or_else(|| HIDDEN_NAME.to_owned()),
             exe,
             chain,
             cwd: cwd.map(|p| p.to_string_lossy().into_owned()),
-            says_it_is: None,
+            claimed_name: None,
             label,
         },
     }
@@ -108,19 +108,19 @@ mod tests {
             let client = from_processes(&chain, None, None);
             assert_eq!(
                 (client.key.as_str(), client.view.name.as_str(), client.view.exe),
-                ("unknown", HIDDEN, None),
+                ("unknown", HIDDEN_NAME, None),
                 "{own}"
             );
         }
         let shown = [shim, process(8, Some("/usr/bin/bash")), process(7, Some("/opt/claude/claude"))];
         assert_eq!(from_processes(&shown, None, None).view.name, "claude");
-        assert_eq!(from_processes(&[], None, None).view.name, HIDDEN);
+        assert_eq!(from_processes(&[], None, None).view.name, HIDDEN_NAME);
     }
 
     #[test]
     fn a_live_process_shows_its_parents() {
         let me = std::process::id();
-        let found = chain(me);
+        let found = process_chain(me);
         let exe = std::env::current_exe().unwrap();
         assert_eq!((found[0].pid, found[0].exe.as_deref()), (me, exe.to_str()));
         assert_eq!(found[1].pid, std::os::unix::process::parent_id());

@@ -6,13 +6,13 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use ironcurtain_consent::NobodyToAsk;
+//! use ironcurtain_consent::NoFrontEnd;
 //! use ironcurtain_daemon::{DaemonOptions, start};
 //! use std::sync::Arc;
 //!
 //! let home = ironcurtain_config::home::Home::from_env()?;
 //! let options = DaemonOptions { home, programs: "/usr/lib/ironcurtain".into(), allow_root: false };
-//! let daemon = start(options, Arc::new(NobodyToAsk)).await?;
+//! let daemon = start(options, Arc::new(NoFrontEnd)).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -32,8 +32,8 @@ mod upstream;
 mod view;
 
 pub use daemon::{
-    ChangedServers, Daemon, DaemonOptions, ENDING, GrantRequest, GrantRequestError, GrantTarget, GrantTerms,
-    RestartError, StartError, VerifiedClient, start,
+    ChangedServers, Daemon, DaemonOptions, GrantChanges, GrantRequest, GrantRequestError, GrantTarget,
+    RestartError, SHUTDOWN_TIMEOUT, StartError, VerifiedClient, start,
 };
 pub use event_log::EventLog;
 pub use ironcurtain_connection::ListenError;

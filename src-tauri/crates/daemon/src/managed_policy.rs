@@ -12,8 +12,8 @@ use ironcurtain_config::{
     BundleSettings, ConfigError, Managed, ManagedError, ManagedPolicy, PolicySnapshot, SnapshotError,
 };
 use ironcurtain_export::random;
-use ironcurtain_secrets::{UnfilledError, filled_setting};
-use ironcurtain_services::Concern;
+use ironcurtain_secrets::{FillError, fill_setting};
+use ironcurtain_services::HealthComponent;
 use ironcurtain_visible as visible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use tokio::task::JoinError;
 use zeroize::Zeroizing;
 
 /// Delay before an invalid configuration is read again.
-const AGAIN: Duration = Duration::from_secs(60);
+const RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Maximum length of the description of a problem, in characters.
-const MAX_PROBLEM: usize = 300;
+const MAX_PROBLEM_CHARS: usize = 300;
 
 /// Error returned when updating the bundle fails.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +34,12 @@ enum UpdateError {
     #[error(transparent)]
     Managed(#[from] ManagedError),
     #[error(transparent)]
-    Secret(#[from] UnfilledError),
+    Secret(#[from] FillError),
     #[error(transparent)]
     Download(#[from] DownloadError),
     #[error(transparent)]
     Refused(#[from] BundleStoreError),
-    #[error("the bundle is refused: {0}")]
+    #[error("rejected the bundle: {0}")]
     Rules(#[from] SnapshotError),
     #[error("a thread failed: {0}")]
     Thread(#[from] JoinError),
@@ -58,21 +58,21 @@ impl UpdateError {
 }
 
 /// Keeps the organization's bundle up to date until the daemon shuts down.
-pub(crate) async fn follow(state: Arc<DaemonState>) {
+pub(crate) async fn keep_updated(state: Arc<DaemonState>) {
     let ending = state.services.shutdown.requested.clone();
     tokio::select! {
         () = ending.cancelled() => {}
-        () = keep(&state) => {}
+        () = update_loop(&state) => {}
     }
 }
 
-async fn keep(state: &Arc<DaemonState>) {
+async fn update_loop(state: &Arc<DaemonState>) {
     let mut poller = Poller::default();
     let mut snapshots = state.services.snapshots.clone();
     loop {
-        let settings = match load().await {
+        let settings = match load_settings().await {
             Ok(Some(settings)) => settings,
-            Ok(None) if !is_followed(state) => {
+            Ok(None) if !has_bundle_source(state) => {
                 // Waits until the settings change, because they can then name a bundle.
                 if snapshots.changed().await.is_err() {
                     return;
@@ -81,12 +81,12 @@ async fn keep(state: &Arc<DaemonState>) {
             }
             // If the configuration is removed while the daemon is running, the reload task reports the removal.
             Ok(None) => {
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             }
             Err(problem) => {
                 report(state, &Err(problem));
-                tokio::time::sleep(AGAIN).await;
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             }
         };
@@ -96,7 +96,7 @@ async fn keep(state: &Arc<DaemonState>) {
 }
 
 /// Returns `true` if the settings in effect name a bundle.
-fn is_followed(state: &DaemonState) -> bool {
+fn has_bundle_source(state: &DaemonState) -> bool {
     state.services.snapshot().managed.as_ref().is_some_and(|managed| managed.managed.bundle.is_some())
 }
 
@@ -109,13 +109,13 @@ pub(crate) async fn apply_settings(state: Arc<DaemonState>) {
         let snapshot = snapshots.borrow_and_update().clone();
         services.grants.limit(max_lifetime(&snapshot));
         if let Some(managed) = &snapshot.managed {
-            state.live().iter().for_each(|session| session.end_if_refused(&managed.managed));
+            state.sessions().iter().for_each(|session| session.end_if_refused(&managed.managed));
         }
-        let is_over = tokio::select! {
+        let is_shutting_down = tokio::select! {
             () = ending.cancelled() => true,
             changed = snapshots.changed() => changed.is_err(),
         };
-        if is_over {
+        if is_shutting_down {
             return;
         }
     }
@@ -127,24 +127,24 @@ pub(crate) fn max_lifetime(snapshot: &PolicySnapshot) -> Option<Duration> {
     Some(Duration::from_secs(minutes * 60))
 }
 
-async fn load() -> Result<Option<BundleSettings>, UpdateError> {
+async fn load_settings() -> Result<Option<BundleSettings>, UpdateError> {
     let managed = tokio::task::spawn_blocking(Managed::load).await??;
     Ok(managed.and_then(|managed| managed.bundle))
 }
 
 fn report(state: &DaemonState, updated: &Result<&'static str, UpdateError>) {
     let services = &state.services;
-    services.metrics.bundle(updated.as_ref().map_or_else(UpdateError::result, |result| *result));
+    services.metrics.count_bundle_update(updated.as_ref().map_or_else(UpdateError::result, |result| *result));
     let trouble = updated.as_ref().err().map(|problem| {
         // The problem can contain names from an unverified bundle.
-        let problem = visible::head(&visible::line(&problem.to_string()), MAX_PROBLEM);
-        let until = services.snapshot().managed.as_ref().map(|managed| managed.until_update());
+        let problem = visible::head(&visible::line(&problem.to_string()), MAX_PROBLEM_CHARS);
+        let until = services.snapshot().managed.as_ref().map(|managed| managed.status_until_update());
         format!("Your organization's rules were not updated: {problem}. {}", until.unwrap_or_default())
     });
     if let Some(trouble) = &trouble {
         tracing::warn!(%trouble, "failed to update the organization's rules");
     }
-    services.health.set(Concern::Managed, trouble);
+    services.health.set(HealthComponent::Managed, trouble);
 }
 
 async fn update(
@@ -152,13 +152,13 @@ async fn update(
     settings: &BundleSettings,
     poller: &mut Poller,
 ) -> Result<&'static str, UpdateError> {
-    let of_files = settings.clone();
-    let read = move || Ok::<_, ManagedError>((of_files.public_key()?, of_files.token()?));
+    let file_settings = settings.clone();
+    let read = move || Ok::<_, ManagedError>((file_settings.public_key()?, file_settings.token()?));
     let (key, token) = tokio::task::spawn_blocking(read).await??;
     let token = match &settings.token {
         Some(token) => {
             let secrets = &state.services.programs.secrets;
-            let token = filled_setting(secrets, ("bundle", "token"), token).await?;
+            let token = fill_setting(secrets, ("bundle", "token"), token).await?;
             Some(Zeroizing::new(token.reveal().to_owned()))
         }
         None => token.map(Zeroizing::new),
@@ -170,7 +170,7 @@ async fn update(
         return Ok("unchanged");
     };
     let home = state.services.home.clone();
-    let kept = tokio::task::spawn_blocking(move || keep_bundle(&home, &bytes, &key)).await??;
+    let kept = tokio::task::spawn_blocking(move || store_bundle(&home, &bytes, &key)).await??;
     poller.accept();
     if kept {
         state.reloader.reload().await;
@@ -179,7 +179,7 @@ async fn update(
 }
 
 /// Verifies and stores a bundle. Returns `false` if it was already stored.
-fn keep_bundle(home: &Home, bytes: &[u8], key: &VerifyingKey) -> Result<bool, UpdateError> {
+fn store_bundle(home: &Home, bytes: &[u8], key: &VerifyingKey) -> Result<bool, UpdateError> {
     let (store, now) = (ManagedPolicy::store(home), now_ms() / 1000);
     let bundle = PolicyBundle::open(bytes, key, now).map_err(BundleStoreError::from)?;
     ManagedPolicy::check(home, &bundle)?;

@@ -1,4 +1,4 @@
-//! Exports the audit log to the configured collector, and signs the head of the log.
+//! Exports the audit log to the configured collector and signs the head of the log.
 //!
 //! - Runs independently of the audit log: no call waits for the export, and a failed export denies no call.
 //! - While the export is off, no position is stored, so entries from that time are never exported.
@@ -13,8 +13,8 @@ use ironcurtain_export::{
     DeliveryError, DeviceKey, DeviceKeyError, Endpoint, EndpointError, ExportState, Exporter, ExporterParts,
     HeadsFile, KeyStore, PathForm, PathKey, SIGN_EVERY, SignedHead, StateError, random, spread,
 };
-use ironcurtain_secrets::in_time;
-use ironcurtain_services::Concern;
+use ironcurtain_secrets::with_unlock_timeout;
+use ironcurtain_services::HealthComponent;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// Delay between attempts to start the export, for example while the keyring is locked.
-const START_AGAIN: Duration = Duration::from_secs(60);
+const RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Timeout for the export at shutdown.
-const ENDING: Duration = Duration::from_secs(3);
+const EXPORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Running export.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl RecordExport {
     /// Starts a task that follows the settings.
     pub(crate) fn start(state: Arc<DaemonState>) -> Self {
         let ending = CancellationToken::new();
-        let task = tokio::spawn(follow(state, ending.clone()));
+        let task = tokio::spawn(follow_settings(state, ending.clone()));
         Self { task, ending }
     }
 
@@ -62,17 +62,17 @@ impl RecordExport {
     pub(crate) async fn end(self) {
         self.ending.cancel();
         // Remaining entries are sent after the next start.
-        let _ = tokio::time::timeout(ENDING, self.task).await;
+        let _ = tokio::time::timeout(EXPORT_SHUTDOWN_TIMEOUT, self.task).await;
     }
 }
 
 /// Runs the export according to the settings, until `ending` is cancelled.
-async fn follow(state: Arc<DaemonState>, ending: CancellationToken) {
+async fn follow_settings(state: Arc<DaemonState>, ending: CancellationToken) {
     let mut settings = state.services.settings.clone();
     loop {
         let config = settings.borrow_and_update().config.export.clone();
         if config.is_none() {
-            state.services.health.set(Concern::Export, None);
+            state.services.health.set(HealthComponent::Export, None);
             // Without the file, the next export starts after the newest entry.
             let _ = std::fs::remove_file(state.services.home.export_state());
         }
@@ -112,7 +112,7 @@ pub fn path_form(
     Ok(match paths {
         ExportedPaths::Full => PathForm::Full,
         ExportedPaths::Hashed => PathForm::Hashed(key()?),
-        ExportedPaths::None => PathForm::Absent,
+        ExportedPaths::None => PathForm::Omitted,
     })
 }
 
@@ -127,7 +127,7 @@ async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &Cancellat
             Err(problem) => problem.to_string(),
         };
         let text = format!("The record is not exported: {problem}.");
-        state.services.health.set(Concern::Export, Some(text));
+        state.services.health.set(HealthComponent::Export, Some(text));
         if let Some(export) = &mut export {
             export.failure = Some(problem);
             let (export, file) = (export.clone(), state.services.home.export_state());
@@ -136,7 +136,7 @@ async fn run(state: &Arc<DaemonState>, config: &ExportConfig, ending: &Cancellat
         }
         tokio::select! {
             () = ending.cancelled() => return,
-            () = tokio::time::sleep(START_AGAIN) => {}
+            () = tokio::time::sleep(RETRY_DELAY) => {}
         }
     };
     let last = CancellationToken::new();
@@ -163,18 +163,19 @@ async fn start(
             export.insert(opened.await??)
         }
     };
-    let (secrets, of_headers) = (services.programs.secrets.clone(), config.clone());
-    let filled = move || {
-        let (secrets, config) = (secrets.clone(), of_headers.clone());
+    let (secrets, header_config) = (services.programs.secrets.clone(), config.clone());
+    let endpoint = move || {
+        let (secrets, config) = (secrets.clone(), header_config.clone());
         async move { Endpoint::filled(&config.url, &config.headers, &secrets).await }
     };
-    let endpoint = filled().await?;
+    let first_endpoint = endpoint().await?;
     let store = KeyStore::new(&services.home.state, services.home.has_keyring);
-    let key = in_time(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
-    let (of_metrics, health) = (state.clone(), services.health.clone());
+    let key =
+        with_unlock_timeout(move || Ok(store.open_or_create())).await.map_err(DeviceKeyError::from)??;
+    let (metrics_state, health) = (state.clone(), services.health.clone());
     let parts = ExporterParts {
-        endpoint,
-        renewed: Box::new(move || filled().map(Result::ok).boxed()),
+        endpoint: first_endpoint,
+        renew_endpoint: Box::new(move || endpoint().map(Result::ok).boxed()),
         paths: path_form(config.paths, || Ok(key.path_key()))?,
         backlog,
         log: services.home.audit(),
@@ -182,8 +183,8 @@ async fn start(
         instance: key.public().to_string(),
         synced: services.audit.synced(),
         head,
-        metrics: Box::new(move || of_metrics.metrics().unwrap_or_default()),
-        trouble: Box::new(move |trouble| health.set(Concern::Export, trouble)),
+        metrics: Box::new(move || metrics_state.metrics().unwrap_or_default()),
+        report_trouble: Box::new(move |trouble| health.set(HealthComponent::Export, trouble)),
     };
     Ok((key, Exporter::new(parts, export.clone())?))
 }
@@ -198,10 +199,10 @@ async fn sign(
 ) {
     let (mut signed, file) = (None, Arc::new(HeadsFile::new(home.audit_heads())));
     loop {
-        let (written, stands) = audit.standing();
-        if stands.is_ok() && signed.as_ref() != Some(&written) {
-            // Signs only entries that are on disk, so that a power failure cannot invalidate a signed head.
-            let written = audit.settle().await;
+        let (written, log_state) = audit.status();
+        if log_state.is_ok() && signed.as_ref() != Some(&written) {
+            // Signs only entries that are on disk so that a power failure cannot invalidate a signed head.
+            let written = audit.flush().await;
             let new = SignedHead::sign(&key, &written, now_ms());
             if let Err(problem) = append(file.clone(), new.clone()).await {
                 tracing::error!(%problem, "failed to write the signed head");

@@ -14,12 +14,12 @@ mod ssh_upstream;
 mod tool_calls;
 mod tools;
 
-pub(crate) use denying::DenyingRun;
+pub(crate) use denying::DenyAllQuestions;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{RootView, RunAsk, SessionView};
-use ironcurtain_server::always_open;
+use ironcurtain_server::always_accessible;
 use ironcurtain_server::network::ServerNetwork;
 use ironcurtain_server::served_files::ServedFiles;
 use ironcurtain_services::Services;
@@ -27,7 +27,7 @@ use ironcurtain_visible as visible;
 pub(crate) use open::RunOptions;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-pub(crate) use tools::NAME as BUILT_IN_SERVER;
+pub(crate) use tools::SERVER_NAME as BUILT_IN_SERVER;
 
 /// Program that runs in a sandbox.
 pub(crate) struct Run {
@@ -63,27 +63,27 @@ impl Run {
     }
 
     /// Completes when termination of the run is requested.
-    pub(crate) async fn ending(&self) {
-        self.files.ending().await;
+    pub(crate) async fn wait_for_end(&self) {
+        self.files.wait_for_end().await;
     }
 
     /// Waits until neither the file view nor a connection uses grants older than this version, or the run has ended.
-    pub(crate) async fn is_within(&self, version: u64) {
-        let within = async {
+    pub(crate) async fn wait_for_revocation(&self, version: u64) {
+        let revoked = async {
             let ((), is_cut_off) =
-                tokio::join!(self.files.is_within(version), self.network.is_within_grants());
+                tokio::join!(self.files.wait_until_enforced(version), self.network.enforce_grants());
             if !is_cut_off {
                 tracing::error!(
                     run = self.id,
                     "a connection to a revoked host was not closed in time; terminating the run"
                 );
                 self.end();
-                self.files.gone().await;
+                self.files.wait_for_exit().await;
             }
         };
         tokio::select! {
-            () = within => {}
-            () = self.files.gone() => {}
+            () = revoked => {}
+            () = self.files.wait_for_exit() => {}
         }
     }
 
@@ -99,18 +99,20 @@ impl Run {
         self.files.may_use(subject)
     }
 
-    /// Returns the paths that the run's profile opens, except those that were revoked.
-    fn always(&self) -> Vec<RootView> {
+    /// Returns the paths that the run's profile permits, except those that were revoked.
+    fn profile_roots(&self) -> Vec<RootView> {
         let profile = &self.files.profile;
         let source = format!("the profile {}", visible::line(&profile.plan.profile.name));
         let open = profile.open(&self.services.grants.now()).into_iter();
-        open.map(|(path, writable)| always_open(visible::whole_path(path.as_str()), &source, writable))
-            .collect()
+        open.map(|(path, writable)| {
+            always_accessible(visible::isolated_path(path.as_str()), &source, writable)
+        })
+        .collect()
     }
 
     /// Returns the run for display.
     pub(crate) fn view(&self) -> SessionView {
-        let path = visible::whole_path(self.folder.as_str());
+        let path = visible::isolated_path(self.folder.as_str());
         let source = "the folder that the run was started in".to_owned();
         let access = ["read", "write", "delete"].map(str::to_owned).into();
         let root = || RootView { path: path.clone(), source, grant: None, access };
@@ -131,7 +133,7 @@ impl Run {
             denied: self.files.counts.denied.load(Ordering::Relaxed),
             asked: self.files.counts.asked.load(Ordering::Relaxed),
             roots: self.files.working_folder().map(|_| root()).into_iter().collect(),
-            always: self.always(),
+            always: self.profile_roots(),
             hosts: self.network.reachable(),
             left: self.services.autostart.undecided(&self.id),
             paused: self.services.broker.stops().is_paused(&self.id),

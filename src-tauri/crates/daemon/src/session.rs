@@ -5,22 +5,19 @@
 //!   requests.
 //! - An error in one message never closes the session.
 
-mod answers;
 mod authorize;
-mod blocked;
 mod call;
 mod client;
+mod client_notifications;
 mod containment;
 mod echo;
 mod handover;
 mod hosts;
 mod in_flight;
 mod initialize;
-mod issued;
-mod notices;
+mod issued_values;
 mod one_time;
 mod open;
-mod out_of_reach;
 mod params;
 mod passthrough;
 mod pin_error;
@@ -28,13 +25,16 @@ mod pinned_tools;
 mod progress;
 mod queue;
 mod refusal;
+mod responses;
 mod sampling;
+mod sandbox_hints;
 mod serve;
 mod tasks;
 mod tool_call;
+mod unusable_path;
 mod workspace;
 
-use echo::Echo;
+use echo::EchoDetector;
 pub use handover::SessionHandover;
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
@@ -50,12 +50,12 @@ use ironcurtain_server::served_files::AccessCounts;
 use ironcurtain_server::{ServerHandle, entry_paths};
 use ironcurtain_services::{Services, SessionLog};
 use ironcurtain_visible as visible;
-use issued::Issued;
+use issued_values::IssuedValues;
 use one_time::OneTimeGrants;
 pub use open::{SessionError, SessionOptions};
 use pinned_tools::PinnedTools;
 use queue::CallQueue;
-pub use serve::Attached;
+pub use serve::NoteReceiver;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -89,16 +89,16 @@ pub struct Session {
     started_ms: u64,
     counts: Arc<AccessCounts>,
     /// Number of invalid messages that were dropped because they were not requests.
-    oddities: AtomicU64,
+    dropped_messages: AtomicU64,
     to_client: Outbox,
     /// Permits for queueing replies to the client, one for each reply.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
     /// Log file of the session: problems with the client, and the server's standard error.
     log: SessionLog,
-    client_takes: watch::Sender<HashSet<String>>,
+    accepted_requests: watch::Sender<HashSet<String>>,
     client_roots: ClientRoots,
-    echo: Mutex<Echo>,
+    echo: Mutex<EchoDetector>,
     in_flight: Arc<Requests>,
     one_time: OneTimeGrants,
     is_initialized: AtomicBool,
@@ -106,7 +106,7 @@ pub struct Session {
     has_batches: AtomicBool,
     tasks: Tasks,
     /// List cursors and task ids that the server has issued.
-    issued: Issued,
+    issued: IssuedValues,
     /// Tools that differ from their pinned definitions and are therefore suspended.
     pinned_tools: PinnedTools,
     /// Memory budget for the client's messages.
@@ -182,24 +182,24 @@ impl Session {
                 .collect(),
             left: self.services.autostart.undecided(&self.id),
             paused: self.is_paused(),
-            roots: self.server.shown().roots.into_iter().map(shown_root).collect(),
-            always: self.always(),
+            roots: self.server.intended_view().roots.into_iter().map(shown_root).collect(),
+            always: self.entry_roots(),
         }
     }
 
-    /// Returns the paths that the server's entry opens. Returns no paths for an unsandboxed server, which can open any
+    /// Returns the paths that the server's entry permits. Returns no paths for an unsandboxed server, which can open any
     /// path.
-    fn always(&self) -> Vec<RootView> {
+    fn entry_roots(&self) -> Vec<RootView> {
         let Some(settings) = self.config.sandbox.settings().filter(|_| self.sandboxed) else {
             return Vec::new();
         };
-        let paths = entry_paths(settings, &self.services.home.person, &self.sandbox);
+        let paths = entry_paths(settings, &self.services.home.user_home, &self.sandbox);
         paths.into_iter().map(shown_root).collect()
     }
 
     /// Notifies the shim that a question about a request is pending. Dropping the returned guard notifies the shim that
     /// the question is closed.
-    fn asking(&self, id: &Id) -> AskingGuard<'_> {
+    fn notify_asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
         // A shim that copies the streams itself has no channel for notes, so the error is ignored.
         let _ = self.notes.send(ShimNote::Asking { request: request.clone() }.into());
@@ -210,9 +210,9 @@ impl Session {
         self.principal.entry(event, summary)
     }
 
-    fn began(&self, is_moved: bool) -> String {
-        let began = if is_moved { "continued its session" } else { "opened a session" };
-        format!("{} {began} with the server {}", self.principal.client.view.name, self.config.name)
+    fn start_summary(&self, is_resumed: bool) -> String {
+        let verb = if is_resumed { "continued its session" } else { "opened a session" };
+        format!("{} {verb} with the server {}", self.principal.client.view.name, self.config.name)
     }
 }
 
@@ -232,7 +232,7 @@ impl AskingGuard<'_> {
     /// Notifies the shim that the question is closed, and waits until the shim has received the note. Must be called
     /// before the request is answered. Otherwise, if the daemon were killed in between, the shim would answer the
     /// request a second time.
-    async fn settled(mut self) {
+    async fn notify_settled(mut self) {
         let (written, is_written) = oneshot::channel();
         let note = ShimNote::Settled { request: std::mem::take(&mut self.request) };
         if self.notes.send(OutgoingNote { note, written: Some(written) }).is_ok() {

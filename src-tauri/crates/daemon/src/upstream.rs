@@ -3,13 +3,13 @@
 //! - Each session judges and records calls, and asks the user, as if it were the client's only session. It receives its
 //!   messages through a channel.
 
-use crate::daemon_state::{DaemonState, NoPlace};
-use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions};
+use crate::daemon_state::{DaemonState, SlotError};
+use crate::session::{NoteReceiver, Session, SessionError, SessionHandover, SessionOptions};
 use ironcurtain_connection::{
     AggregateHost, ClientStdio, TicketError, ToolLookup, UpstreamEvent, UpstreamSession,
 };
-use ironcurtain_grants::{Client, ToolMemory};
-use ironcurtain_mcp::wire::{Inlet, Outlet};
+use ironcurtain_grants::{Client, ToolListCache};
+use ironcurtain_mcp::wire::{LineSink, LineSource};
 use ironcurtain_services::Services;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 enum UpstreamError {
     /// The maximum number of sessions has been reached.
     #[error(transparent)]
-    NoPlace(#[from] NoPlace),
+    Slot(#[from] SlotError),
     /// The session from the previous daemon cannot be continued.
     #[error(transparent)]
     Ticket(#[from] TicketError),
@@ -32,8 +32,8 @@ enum UpstreamError {
 /// client, if any.
 pub(crate) fn host(state: Arc<DaemonState>, client: Client, run: Option<String>) -> AggregateHost {
     let services = state.services.clone();
-    let memory = ToolMemory::of(&services.home.database());
-    let memory_to_write = memory.clone();
+    let memory = ToolListCache::of(&services.home.database());
+    let tool_memory = memory.clone();
     AggregateHost {
         settings: services.settings,
         sessions: services.home.sessions(),
@@ -46,7 +46,7 @@ pub(crate) fn host(state: Arc<DaemonState>, client: Client, run: Option<String>)
         open: Box::new(move |upstream| {
             tokio::spawn(open_and_serve(state.clone(), (client.clone(), run.clone()), upstream));
         }),
-        look_up: Box::new(move |ToolLookup { servers, client }| {
+        look_up_tools: Box::new(move |ToolLookup { servers, client }| {
             let memory = memory.clone();
             tokio::task::spawn_blocking(move || {
                 let identities: Vec<String> = servers.iter().map(|(server, _)| server.clone()).collect();
@@ -56,12 +56,12 @@ pub(crate) fn host(state: Arc<DaemonState>, client: Client, run: Option<String>)
                 });
                 let all = found.into_iter().chain(std::iter::repeat(None));
                 for ((_, events), tools) in servers.into_iter().zip(all) {
-                    events.send(UpstreamEvent::Remembered(tools));
+                    events.send(UpstreamEvent::ToolsLookedUp(tools));
                 }
             });
         }),
-        remember: Box::new(move |server, client, tools| {
-            let memory = memory_to_write.clone();
+        remember_tools: Box::new(move |server, client, tools| {
+            let memory = tool_memory.clone();
             tokio::task::spawn_blocking(move || {
                 if let Err(problem) = memory.remember(&server, &client, tools.as_ref()) {
                     tracing::warn!(%problem, "failed to remember a server's tools");
@@ -79,7 +79,7 @@ async fn open_and_serve(
 ) {
     let events = upstream.events.clone();
     let why = serve(state, client, upstream).await.err().map(|problem| problem.to_string());
-    events.send(UpstreamEvent::Over(why));
+    events.send(UpstreamEvent::Closed(why));
 }
 
 async fn serve(
@@ -88,36 +88,36 @@ async fn serve(
     upstream: UpstreamSession,
 ) -> Result<(), UpstreamError> {
     let UpstreamSession { connection, config, ticket, lines, events } = upstream;
-    let now = state.reloader.settings();
-    let _place = state.place(now.config.max_sessions, run.as_deref())?;
-    let services = Services { config: now.config.clone(), ..state.services.clone() };
-    let moved = ticket
-        .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))
+    let settings = state.reloader.settings();
+    let _slot = state.reserve_slot(settings.config.max_sessions, run.as_deref())?;
+    let services = Services { config: settings.config.clone(), ..state.services.clone() };
+    let handover = ticket
+        .map(|ticket| SessionHandover::redeem(&services.home.sessions(), &ticket, &client.key, &config.name))
         .transpose()?;
-    let options = SessionOptions { client, server: config, connection: Some(connection), run, moved };
+    let options = SessionOptions { client, server: config, connection: Some(connection), run, handover };
     let opened = Session::open(services, options).await?;
     let session = opened.session.clone();
-    state.began(session.clone());
-    events.send(UpstreamEvent::Began(session.ending()));
-    let (output, mut said) = mpsc::unbounded_channel();
-    let (told, mut notes) = mpsc::unbounded_channel();
-    let stdio = ClientStdio { input: Inlet::Memory(lines), output: Outlet::Memory(output) };
+    state.add_session(session.clone());
+    events.send(UpstreamEvent::Opened(session.ending()));
+    let (output, mut lines_from_session) = mpsc::unbounded_channel();
+    let (notes_sender, mut notes) = mpsc::unbounded_channel();
+    let stdio = ClientStdio { input: LineSource::Channel(lines), output: LineSink::Channel(output) };
     let id = session.id.clone();
     drop(session);
-    let served = opened.serve(stdio, Attached::Connection(told));
+    let served = opened.serve(stdio, NoteReceiver::Connection(notes_sender));
     tokio::pin!(served);
     loop {
         let event = tokio::select! {
             biased;
-            Some(line) = said.recv() => UpstreamEvent::Line(line),
+            Some(line) = lines_from_session.recv() => UpstreamEvent::Line(line),
             Some(note) = notes.recv() => UpstreamEvent::Note(note),
             () = &mut served => break,
         };
         events.send(event);
     }
-    let lines = std::iter::from_fn(|| said.try_recv().ok()).map(UpstreamEvent::Line);
+    let lines = std::iter::from_fn(|| lines_from_session.try_recv().ok()).map(UpstreamEvent::Line);
     let last = lines.chain(std::iter::from_fn(|| notes.try_recv().ok()).map(UpstreamEvent::Note));
     last.for_each(|event| events.send(event));
-    state.ended(&id);
+    state.remove_session(&id);
     Ok(())
 }

@@ -12,12 +12,12 @@ use chrono::DateTime;
 use ironcurtain_audit::clock::{millis, now_ms};
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_consent::Lifetime;
-use ironcurtain_grants::{Ending, Files, Granted, StandingGrant};
+use ironcurtain_grants::{Files, Granted, PendingTermination, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::GrantView;
-use ironcurtain_server::still_there;
-use ironcurtain_services::Declined;
+use ironcurtain_server::check_unchanged;
+use ironcurtain_services::DeclinedWorkspace;
 use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use std::time::Duration;
 const MAX_NAME_LEN: usize = 200;
 
 /// Time without use after which a permanent grant is marked as unused.
-const UNUSED: Duration = Duration::from_hours(30 * 24);
+const UNUSED_AFTER: Duration = Duration::from_hours(30 * 24);
 
 /// Converts all grants, followed by revoked grants whose revocation has not been stored yet.
 ///
@@ -34,13 +34,13 @@ const UNUSED: Duration = Duration::from_hours(30 * 24);
 /// still active.
 pub(crate) fn grants<'a>(
     all: impl Iterator<Item = &'a StandingGrant>,
-    ending: &[Ending],
+    ending: &[PendingTermination],
     changed: &BTreeMap<String, bool>,
     home: &CanonicalPath,
 ) -> Vec<GrantView> {
     let resolver = Resolver::new(home.clone(), home.clone());
     let now = now_ms();
-    let holding = all.map(|g| {
+    let active = all.map(|g| {
         let view = GrantView { unused_days: unused_days(g, now), ..grant(g, &resolver) };
         // A grant for a session belongs to the program that the session started with.
         match changed.get(&g.subject.server).filter(|_| g.subject.session.is_none()) {
@@ -49,18 +49,18 @@ pub(crate) fn grants<'a>(
         }
     });
     let ending = ending.iter().filter_map(|ending| {
-        let words = being_revoked(ending);
+        let words = revocation_text(ending);
         Some(GrantView { ending: Some(words), ..grant(ending.grant.as_ref()?, &resolver) })
     });
-    holding.chain(ending).collect()
+    active.chain(ending).collect()
 }
 
 /// Converts a declined workspace, which is shown so that the user can revoke the denial.
-pub(crate) fn declined(declined: &Declined) -> GrantView {
+pub(crate) fn declined(declined: &DeclinedWorkspace) -> GrantView {
     GrantView {
         id: declined.id.clone(),
-        client: name(&declined.client_name),
-        server: name(&declined.server),
+        client: display_name(&declined.client_name),
+        server: display_name(&declined.server),
         session: None,
         path: visible::path(&declined.folder),
         kind: "declined".to_owned(),
@@ -85,13 +85,13 @@ fn server_changed(still_runs: bool) -> String {
     }
 }
 
-/// Returns the number of days since a permanent grant was last used, or `None` before [`UNUSED`] has passed.
+/// Returns the number of days since a permanent grant was last used, or `None` before [`UNUSED_AFTER`] has passed.
 fn unused_days(grant: &StandingGrant, now: u64) -> Option<u64> {
     let since = now.saturating_sub(grant.last_used_ms.unwrap_or(grant.created_ms));
-    (grant.expires_ms.is_none() && since >= millis(UNUSED)).then_some(since / 86_400_000)
+    (grant.expires_ms.is_none() && since >= millis(UNUSED_AFTER)).then_some(since / 86_400_000)
 }
 
-fn being_revoked(ending: &Ending) -> String {
+fn revocation_text(ending: &PendingTermination) -> String {
     let at = time_of_day(ending.at_ms);
     match &ending.trouble {
         None => format!("it has been denied since {at}, and the revocation is being stored"),
@@ -114,15 +114,15 @@ pub fn time_of_day(ms: u64) -> String {
 fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
     let (kind, access, suspended) = match &grant.what {
         Granted::Files(files) => {
-            (files_kind(files.kind), files_access(files), still_there(files, resolver).err())
+            (files_kind(files.kind), files_access(files), check_unchanged(files, resolver).err())
         }
         Granted::Host(_) => ("host", vec!["reach".to_owned()], None),
         Granted::Tool(_) => ("tool", vec!["use".to_owned()], None),
     };
     GrantView {
         id: grant.id.clone(),
-        client: name(&grant.subject.client_name),
-        server: name(&grant.subject.server),
+        client: display_name(&grant.subject.client_name),
+        server: display_name(&grant.subject.server),
         session: grant.subject.session.clone(),
         path: visible::path(&grant.what.to_string()),
         kind: kind.to_owned(),
@@ -164,12 +164,12 @@ fn lifetime(lifetime: Lifetime) -> &'static str {
 }
 
 /// Truncates a name from another program and escapes invisible characters in it.
-fn name(text: &str) -> String {
+fn display_name(text: &str) -> String {
     visible::line(&visible::head(text, MAX_NAME_LEN))
 }
 
 /// Returns the paths in an audit entry, followed by its host.
-fn concerned(entry: &Entry) -> Vec<String> {
+fn paths_and_host(entry: &Entry) -> Vec<String> {
     let host = entry.host.as_ref().map(|host| match entry.port {
         Some(port) if host.contains(':') => format!("[{host}]:{port}"),
         Some(port) => format!("{host}:{port}"),
@@ -179,12 +179,12 @@ fn concerned(entry: &Entry) -> Vec<String> {
 }
 
 /// Describes an audit entry in a self-contained sentence. The tool is shown separately.
-fn sentence(entry: &Entry) -> String {
-    let fixed = match entry.event {
-        Event::Decision => return entry.policy_decision.as_ref().map_or_else(String::new, decided),
+fn describe_entry(entry: &Entry) -> String {
+    let text = match entry.event {
+        Event::Decision => return entry.policy_decision.as_ref().map_or_else(String::new, decision_text),
         Event::Question => Some("Asked you"),
-        Event::Answer => entry.escalation_result.as_ref().and_then(answered),
-        Event::Outcome => entry.result.as_ref().and_then(ended),
+        Event::Answer => entry.escalation_result.as_ref().and_then(answer_text),
+        Event::Outcome => entry.result.as_ref().and_then(outcome_text),
         Event::Daemon
         | Event::Session
         | Event::Server
@@ -193,20 +193,20 @@ fn sentence(entry: &Entry) -> String {
         | Event::Policy
         | Event::Network
         | Event::BoundaryViolation
-        | Event::FileLeft
+        | Event::AutostartFileChanged
         | Event::FileQuarantined
-        | Event::FilePutBack
-        | Event::LookUnfinished
+        | Event::GitConfigRestored
+        | Event::ScanIncomplete
         | Event::FileDecided
         | Event::Retention
         | Event::Lockdown
         | Event::Pause
         | Event::Undo => None,
     };
-    capitalized(fixed.unwrap_or(&entry.summary))
+    capitalized(text.unwrap_or(&entry.summary))
 }
 
-fn answered(end: &EscalationResult) -> Option<&'static str> {
+fn answer_text(end: &EscalationResult) -> Option<&'static str> {
     match end {
         EscalationResult::Approved => Some("You allowed it"),
         EscalationResult::Denied => Some("You denied it"),
@@ -219,7 +219,7 @@ fn answered(end: &EscalationResult) -> Option<&'static str> {
     }
 }
 
-fn ended(end: &CallResult) -> Option<&'static str> {
+fn outcome_text(end: &CallResult) -> Option<&'static str> {
     match end {
         CallResult::Ok => Some("Done"),
         CallResult::Error => Some("The server answered with an error"),
@@ -230,10 +230,10 @@ fn ended(end: &CallResult) -> Option<&'static str> {
     }
 }
 
-fn decided(decision: &PolicyDecision) -> String {
+fn decision_text(decision: &PolicyDecision) -> String {
     // The display adds its own full stop.
     let reason = decision.reason.trim_end_matches('.');
-    match (&decision.status, decision.ground()) {
+    match (&decision.status, decision.basis()) {
         (Status::Allow, Some(DecidedBy::Grant)) => "Allowed by a grant".to_owned(),
         (Status::Allow, Some(DecidedBy::SessionFolder)) => "Allowed: in the session's own folder".to_owned(),
         (Status::Allow, Some(DecidedBy::Answer)) => "Allowed by your answer".to_owned(),
@@ -247,7 +247,7 @@ fn capitalized(text: &str) -> String {
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
-fn event(event: Event) -> &'static str {
+fn event_name(event: Event) -> &'static str {
     match event {
         Event::Daemon => "program",
         Event::Session => "session",
@@ -261,10 +261,10 @@ fn event(event: Event) -> &'static str {
         Event::Policy => "policy",
         Event::Network => "network",
         Event::BoundaryViolation => "boundary",
-        Event::FileLeft => "file left",
+        Event::AutostartFileChanged => "file left",
         Event::FileQuarantined => "quarantine",
-        Event::FilePutBack => "put back",
-        Event::LookUnfinished => "unfinished",
+        Event::GitConfigRestored => "put back",
+        Event::ScanIncomplete => "unfinished",
         Event::FileDecided => "your word",
         Event::Retention => "record",
         Event::Lockdown => "lockdown",
@@ -280,7 +280,7 @@ mod tests {
     const DAY: u64 = 86_400_000;
 
     /// Returns a grant that lets server `s` reach a host.
-    fn given(days_ago: u64, used_days_ago: Option<u64>, lifetime: Lifetime) -> StandingGrant {
+    fn grant_to_host(days_ago: u64, used_days_ago: Option<u64>, lifetime: Lifetime) -> StandingGrant {
         use ironcurtain_egress::HostPort;
         use ironcurtain_grants::GrantSubject;
         StandingGrant {
@@ -304,12 +304,12 @@ mod tests {
     #[test]
     fn a_grant_of_a_changed_server_is_suspended_unless_it_ends_with_a_session() {
         let home = CanonicalPath::assume_canonical("/home/u").unwrap();
-        let lasting = given(1, None, Lifetime::Always);
-        let mut of_a_session = lasting.clone();
-        of_a_session.subject.session = Some("s1".into());
+        let permanent = grant_to_host(1, None, Lifetime::Always);
+        let mut for_session = permanent.clone();
+        for_session.subject.session = Some("s1".into());
         let shown = |server: &str, still_runs: bool| {
             let changed = BTreeMap::from([(server.to_owned(), still_runs)]);
-            let shown = grants([&lasting, &of_a_session].into_iter(), &[], &changed, &home);
+            let shown = grants([&permanent, &for_session].into_iter(), &[], &changed, &home);
             let marks = shown.into_iter().map(|grant| (grant.suspended, grant.server_changed));
             marks.collect::<Vec<_>>()
         };
@@ -331,12 +331,13 @@ mod tests {
             (400, Some(1), Lifetime::Always, None),
             (400, None, Lifetime::Hour, None),
         ] {
-            let one = given(days_ago, used, lifetime);
+            let one = grant_to_host(days_ago, used, lifetime);
             let shown = grants([&one].into_iter(), &[], &BTreeMap::new(), &home);
             assert_eq!(shown[0].unused_days, expected, "{days_ago} {used:?}");
         }
         let at_ms = 1_700_000_000_000;
-        let mut ending = Ending::new(given(400, None, Lifetime::Always), EndReason::Revoked, at_ms);
+        let mut ending =
+            PendingTermination::new(grant_to_host(400, None, Lifetime::Always), EndReason::Revoked, at_ms);
         ending.trouble = Some("the disk\u{202e} is full".into());
         let shown = grants([].into_iter(), &[ending], &BTreeMap::new(), &home);
         let words = "it has been denied since 2023-11-14 22:13:20Z, but the revocation is not stored yet: the disk\\u{202e} is full";
@@ -348,7 +349,7 @@ mod tests {
         let decided = |decision: PolicyDecision| {
             let mut entry = Entry::new(Event::Decision, "x");
             entry.policy_decision = Some(decision);
-            sentence(&entry)
+            describe_entry(&entry)
         };
         let allowed = |by, rule, reason| decided(PolicyDecision::allow(by, rule, reason));
         assert_eq!(allowed(DecidedBy::Grant, "grant", "grant `x`"), "Allowed by a grant");
@@ -360,7 +361,10 @@ mod tests {
         assert_eq!(decided(denied), "Denied: it is protected");
         let mut answer = Entry::new(Event::Answer, "the question ended: timeout");
         answer.escalation_result = Some(EscalationResult::TimedOut);
-        assert_eq!(sentence(&answer), "You did not answer in time");
-        assert_eq!(sentence(&Entry::new(Event::Server, "the server x started")), "The server x started");
+        assert_eq!(describe_entry(&answer), "You did not answer in time");
+        assert_eq!(
+            describe_entry(&Entry::new(Event::Server, "the server x started")),
+            "The server x started"
+        );
     }
 }

@@ -1,5 +1,5 @@
 //! Classifies IP addresses, in order to refuse names that resolve to this machine, its network or a cloud metadata
-//! service. Performs no I/O, except in [`is_own`].
+//! service. Performs no I/O, except in [`is_local_address`].
 //!
 //! - An address that embeds an IPv4 address (mapped, NAT64, 6to4) is classified as the embedded address.
 //! - IPv6 addresses outside global unicast are never public.
@@ -58,7 +58,7 @@ pub fn scope(address: IpAddr) -> Option<AddressScope> {
 /// Returns `true` if the address is assigned to this machine. In that case, it is also the source address of the
 /// kernel's route to it. Sends no packet.
 #[must_use]
-pub fn is_own(address: IpAddr) -> bool {
+pub fn is_local_address(address: IpAddr) -> bool {
     let from: SocketAddr = match address {
         IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -98,7 +98,7 @@ fn scope_v4(address: Ipv4Addr) -> Option<AddressScope> {
 }
 
 fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
-    if let Some(inner) = embedded(address) {
+    if let Some(inner) = embedded_ipv4(address) {
         return scope_v4(inner);
     }
     match address.segments() {
@@ -120,7 +120,7 @@ fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
 }
 
 /// Returns the IPv4 address embedded in a mapped, translated, NAT64 (well-known prefix) or 6to4 address, or `None`.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, a, b]
@@ -135,13 +135,13 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Option<AddressScope> {
+    fn scope_of(text: &str) -> Option<AddressScope> {
         scope(text.parse().unwrap())
     }
 
     #[test]
     fn each_range_is_refused_at_both_ends_and_its_neighbours_are_public() {
-        for (first, last, place, before, after) in [
+        for (first, last, expected, before, after) in [
             ("10.0.0.0", "10.255.255.255", AddressScope::Private, Some("9.255.255.255"), Some("11.0.0.0")),
             (
                 "172.16.0.0",
@@ -195,9 +195,9 @@ mod tests {
             ("2001::", "2001:0:ffff::", AddressScope::Reserved, None, Some("2001:1::")),
             ("64:ff9b:1::", "64:ff9b:1:ffff::", AddressScope::Reserved, None, None),
         ] {
-            assert_eq!((of(first), of(last)), (Some(place), Some(place)), "{first}");
+            assert_eq!((scope_of(first), scope_of(last)), (Some(expected), Some(expected)), "{first}");
             for neighbour in [before, after].into_iter().flatten() {
-                assert_eq!(of(neighbour), None, "{neighbour}");
+                assert_eq!(scope_of(neighbour), None, "{neighbour}");
             }
         }
     }
@@ -207,30 +207,36 @@ mod tests {
         for text in
             ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "::ffff:169.254.169.254"]
         {
-            assert_eq!(of(text), Some(AddressScope::Metadata), "{text}");
+            assert_eq!(scope_of(text), Some(AddressScope::Metadata), "{text}");
         }
     }
 
     #[test]
     fn an_embedded_address_is_judged_as_itself() {
         for form in ["::ffff:{}", "::ffff:0:{}", "64:ff9b::{}"] {
-            let carrying = |inner: &str| of(&form.replace("{}", inner));
-            assert_eq!(carrying("127.0.0.1"), Some(AddressScope::Loopback), "{form}");
-            assert_eq!(carrying("10.1.2.3"), Some(AddressScope::Private), "{form}");
-            assert_eq!(carrying("1.1.1.1"), None, "{form}");
+            let embed = |inner: &str| scope_of(&form.replace("{}", inner));
+            assert_eq!(embed("127.0.0.1"), Some(AddressScope::Loopback), "{form}");
+            assert_eq!(embed("10.1.2.3"), Some(AddressScope::Private), "{form}");
+            assert_eq!(embed("1.1.1.1"), None, "{form}");
         }
         assert_eq!(
-            (of("2002:7f00:1::"), of("2002:a01:203::1")),
+            (scope_of("2002:7f00:1::"), scope_of("2002:a01:203::1")),
             (Some(AddressScope::Loopback), Some(AddressScope::Private))
         );
-        assert_eq!((of("2002:101:101::1"), of("::127.0.0.1")), (None, Some(AddressScope::Reserved)));
-        assert_eq!((of("::1"), of("::")), (Some(AddressScope::Loopback), Some(AddressScope::Unspecified)));
-        assert_eq!(of("2606:4700::1111"), None);
+        assert_eq!(
+            (scope_of("2002:101:101::1"), scope_of("::127.0.0.1")),
+            (None, Some(AddressScope::Reserved))
+        );
+        assert_eq!(
+            (scope_of("::1"), scope_of("::")),
+            (Some(AddressScope::Loopback), Some(AddressScope::Unspecified))
+        );
+        assert_eq!(scope_of("2606:4700::1111"), None);
     }
 
     #[test]
     fn the_route_to_our_own_address_starts_at_it() {
-        assert!(is_own("127.0.0.1".parse().unwrap()));
-        assert!(!is_own("192.0.2.1".parse().unwrap()));
+        assert!(is_local_address("127.0.0.1".parse().unwrap()));
+        assert!(!is_local_address("192.0.2.1".parse().unwrap()));
     }
 }

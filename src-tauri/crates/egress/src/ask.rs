@@ -26,25 +26,25 @@ pub enum HostAnswer {
     /// The user granted access to the target. The rules are then checked again.
     Granted,
     /// Denies the connections waiting for this answer.
-    No {
+    Denied {
         /// Reason to show to the agent.
         why: String,
     },
 }
 
 type Question = Shared<BoxFuture<'static, HostAnswer>>;
-type Open = HashMap<HostPort, WeakShared<BoxFuture<'static, HostAnswer>>>;
+type OpenQuestions = HashMap<HostPort, WeakShared<BoxFuture<'static, HostAnswer>>>;
 
 /// One server's pending questions, by target.
 pub(crate) struct PendingQuestions {
     ask: Arc<dyn AskHost>,
-    open: Mutex<Open>,
-    bound: Duration,
+    open: Mutex<OpenQuestions>,
+    timeout: Duration,
 }
 
 impl PendingQuestions {
-    pub(crate) fn new(ask: Arc<dyn AskHost>, bound: Duration) -> Self {
-        Self { ask, open: Mutex::default(), bound }
+    pub(crate) fn new(ask: Arc<dyn AskHost>, timeout: Duration) -> Self {
+        Self { ask, open: Mutex::default(), timeout }
     }
 
     /// Asks about the target, or waits for the answer to a pending question about the same target.
@@ -61,10 +61,10 @@ impl PendingQuestions {
             return question;
         }
         open.retain(|_, question| question.upgrade().is_some());
-        let (asked, bound) = (self.ask.ask(target.clone()), self.bound);
+        let (asked, timeout) = (self.ask.ask(target.clone()), self.timeout);
         let question = async move {
-            let late = HostAnswer::No { why: "nobody answered in time".to_owned() };
-            tokio::time::timeout(bound, asked).await.unwrap_or(late)
+            let timed_out = HostAnswer::Denied { why: "nobody answered in time".to_owned() };
+            tokio::time::timeout(timeout, asked).await.unwrap_or(timed_out)
         };
         let question: BoxFuture<'static, HostAnswer> = Box::pin(question);
         let question = question.shared();
@@ -88,9 +88,9 @@ mod tests {
         answer: watch::Sender<Option<HostAnswer>>,
     }
 
-    struct Open(Arc<AtomicUsize>);
+    struct OpenQuestions(Arc<AtomicUsize>);
 
-    impl Drop for Open {
+    impl Drop for OpenQuestions {
         fn drop(&mut self) {
             self.0.fetch_sub(1, Ordering::SeqCst);
         }
@@ -100,7 +100,7 @@ mod tests {
         fn ask(&self, _: HostPort) -> BoxFuture<'static, HostAnswer> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             self.open.fetch_add(1, Ordering::SeqCst);
-            let (open, mut answer) = (Open(self.open.clone()), self.answer.subscribe());
+            let (open, mut answer) = (OpenQuestions(self.open.clone()), self.answer.subscribe());
             Box::pin(async move {
                 let _open = open;
                 let answer = answer.wait_for(Option::is_some).await.unwrap();
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(open(), 1);
         drop(second);
         assert_eq!(open(), 0);
-        assert_eq!(questions.ask(&one).await, HostAnswer::No { why: "nobody answered in time".into() });
+        assert_eq!(questions.ask(&one).await, HostAnswer::Denied { why: "nobody answered in time".into() });
         assert_eq!((open(), person.asked.load(Ordering::SeqCst)), (0, 2));
     }
 }

@@ -9,10 +9,10 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Maximum length of the proxy's response head or refusal text, in bytes.
-pub(crate) const MAX_ANSWER_LEN: usize = 16 * 1024;
+pub(crate) const MAX_RESPONSE_LEN: usize = 16 * 1024;
 /// Maximum time to wait for the proxy's response. The limit is high because the user may have to answer a question
 /// first.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(45 * 60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
 /// Failure to connect through the proxy.
 #[derive(Debug, thiserror::Error)]
@@ -52,13 +52,13 @@ pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), Proxy
 /// Returns a [`ProxyConnectError`], worded for standard error.
 pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, ProxyConnectError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let clean = target.bytes().all(|b| b.is_ascii_graphic()) && port.parse::<u16>().is_ok_and(|p| p != 0);
-    if !clean {
+    let is_valid = target.bytes().all(|b| b.is_ascii_graphic()) && port.parse::<u16>().is_ok_and(|p| p != 0);
+    if !is_valid {
         return Err(ProxyConnectError::Target(target.escape_debug().to_string()));
     }
     let io = |source| ProxyConnectError::Io { proxy, source };
     let mut stream = TcpStream::connect(proxy).map_err(io)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(io)?;
+    stream.set_read_timeout(Some(RESPONSE_TIMEOUT)).map_err(io)?;
     stream.write_all(request(&target).as_bytes()).map_err(io)?;
     let head = read_head(&mut stream).map_err(io)?;
     if is_success(&head) {
@@ -67,7 +67,7 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
     }
     let mut why = String::new();
     // If the body cannot be read, the status line is reported instead.
-    let _ = stream.take(MAX_ANSWER_LEN as u64).read_to_string(&mut why);
+    let _ = stream.take(MAX_RESPONSE_LEN as u64).read_to_string(&mut why);
     let status = head.lines().next().unwrap_or_default();
     Err(ProxyConnectError::Refused(if why.trim().is_empty() {
         status.to_owned()
@@ -94,14 +94,14 @@ pub fn copy(
     // The thread runs until the process exits, because a blocking read of standard input cannot be interrupted.
     std::thread::spawn(move || {
         // An error means that the target has closed the connection. The reader below detects this.
-        let _ = pass(&mut input, &mut sending);
+        let _ = copy_flushing(&mut input, &mut sending);
         let _ = sending.shutdown(Shutdown::Write);
     });
-    pass(&mut &stream, &mut output)
+    copy_flushing(&mut &stream, &mut output)
 }
 
 /// Copies until EOF, and flushes after each read so that no data is held back.
-fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+fn copy_flushing(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 32 * 1024];
     loop {
         let n = match from.read(&mut buffer) {
@@ -120,7 +120,7 @@ fn read_head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() >= MAX_ANSWER_LEN {
+        if head.len() >= MAX_RESPONSE_LEN {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "its response is too long"));
         }
         stream.read_exact(&mut byte)?;
@@ -163,9 +163,9 @@ mod tests {
     fn the_stream_starts_with_the_byte_after_the_response() {
         let (address, serving) = proxy("HTTP/1.1 200 OK\r\nX: y\r\n\r\nbanner ");
         let stream = connect(address, "git.test", "22").unwrap();
-        let mut heard = Vec::new();
-        copy(stream, io::Cursor::new(b"hello".to_vec()), &mut heard).unwrap();
-        assert_eq!(String::from_utf8(heard).unwrap(), "banner hello");
+        let mut received = Vec::new();
+        copy(stream, io::Cursor::new(b"hello".to_vec()), &mut received).unwrap();
+        assert_eq!(String::from_utf8(received).unwrap(), "banner hello");
         assert_eq!(serving.join().unwrap(), "CONNECT git.test:22 HTTP/1.1\r\nHost: git.test:22\r\n\r\n");
     }
 

@@ -1,4 +1,4 @@
-//! Tracks open connections, so that a revocation can wait until no affected connection remains.
+//! Tracks open connections so that a revocation can wait until no affected connection remains.
 //!
 //! - A connection is counted before the final check of the rules, so no open connection is missed.
 
@@ -26,7 +26,7 @@ pub(crate) struct CountedConnection {
 
 impl Connections {
     /// Waits until `rules` allow every open connection.
-    pub async fn all_within(&self, rules: &HostRules) {
+    pub async fn wait_until_allowed(&self, rules: &HostRules) {
         let mut counted = self.0.subscribe();
         let only_allowed =
             |counted: &OpenSet| counted.open.values().all(|(to, by)| rules.still_allows(to, by));
@@ -64,11 +64,11 @@ mod tests {
         let granted = all.count(target("b.test:443"), PermittedBy::Grant("g".into()));
         let once = all.count(target("b.test:443"), PermittedBy::Once);
         let rules = HostRules::new(["a.test"], [""; 0], true).unwrap();
-        assert!(all.all_within(&rules).now_or_never().is_none());
+        assert!(all.wait_until_allowed(&rules).now_or_never().is_none());
         drop(granted);
-        assert!(all.all_within(&rules).now_or_never().is_some(), "what was allowed once stays");
-        assert!(all.all_within(&HostRules::default()).now_or_never().is_none());
+        assert!(all.wait_until_allowed(&rules).now_or_never().is_some(), "what was allowed once stays");
+        assert!(all.wait_until_allowed(&HostRules::default()).now_or_never().is_none());
         drop((allowed, once));
-        assert!(all.all_within(&HostRules::default()).now_or_never().is_some());
+        assert!(all.wait_until_allowed(&HostRules::default()).now_or_never().is_some());
     }
 }

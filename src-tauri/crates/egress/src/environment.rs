@@ -43,12 +43,12 @@ pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String>
 /// blocks its socket.
 fn ssh_command(program: &str) -> String {
     // ssh expands `%` sequences and passes the command to a shell. Git passes the whole ssh command to another shell.
-    let program = quoted(&program.replace('%', "%%"));
-    let proxy = quoted(&format!("ProxyCommand={program} --connect %h %p"));
+    let program = shell_quote(&program.replace('%', "%%"));
+    let proxy = shell_quote(&format!("ProxyCommand={program} --connect %h %p"));
     format!("ssh -o ControlMaster=no -o ControlPath=none -o {proxy}")
 }
 
-fn quoted(text: &str) -> String {
+fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

@@ -70,12 +70,13 @@ impl Gate {
         protocol: Protocol,
         target: HostPort,
     ) -> Result<OpenConnection, ConnectionRefusal> {
-        let target = self.rules.borrow().judged_as(target);
+        let target = self.rules.borrow().normalize_target(target);
         let mut addresses = Vec::new();
         match self.try_open(protocol, &target, &mut addresses).await {
-            Ok(passage) => Ok(passage),
+            Ok(opened) => Ok(opened),
             Err(refusal) => {
-                self.refused(protocol, target.host.to_string(), target.port, addresses, &refusal).await;
+                self.record_refused(protocol, target.host.to_string(), target.port, addresses, &refusal)
+                    .await;
                 Err(refusal)
             }
         }
@@ -85,72 +86,75 @@ impl Gate {
     pub(crate) async fn refuse_unparsed(
         &self,
         protocol: Protocol,
-        asked_for: &str,
+        requested: &str,
         refusal: &ConnectionRefusal,
     ) {
-        let shown = asked_for.escape_debug().take(300).collect();
-        self.refused(protocol, shown, 0, Vec::new(), refusal).await;
+        let host = requested.escape_debug().take(300).collect();
+        self.record_refused(protocol, host, 0, Vec::new(), refusal).await;
     }
 
     /// Records that an open connection was closed because it is no longer allowed.
-    pub(crate) async fn cut(&self, permit: &Permit, refusal: &ConnectionRefusal) {
+    pub(crate) async fn record_closed(&self, permit: &Permit, refusal: &ConnectionRefusal) {
         let HostPort { host, port } = &permit.target;
-        self.refused(permit.protocol, host.to_string(), *port, permit.addresses.clone(), refusal).await;
+        self.record_refused(permit.protocol, host.to_string(), *port, permit.addresses.clone(), refusal)
+            .await;
     }
 
     async fn try_open(
         &self,
         protocol: Protocol,
         target: &HostPort,
-        found: &mut Vec<IpAddr>,
+        resolved: &mut Vec<IpAddr>,
     ) -> Result<OpenConnection, ConnectionRefusal> {
         let by = self.decide(target).await?;
-        *found = self.addresses(target).await?;
+        *resolved = self.resolve_target(target).await?;
         let rules = self.rules.borrow().clone();
-        for address in found.iter() {
-            judge_address(&rules, (target, &by), *address)?;
+        for address in resolved.iter() {
+            check_address(&rules, (target, &by), *address)?;
         }
         let mut permit = Permit {
             _counted: Arc::new(self.connections.count(target.clone(), by.clone())),
             target: target.clone(),
             protocol,
             by,
-            addresses: found.clone(),
+            addresses: resolved.clone(),
             rules: self.rules.clone(),
         };
-        self.allowed(&permit).await?;
+        self.record_allowed(&permit).await?;
         // INVARIANT: connects only to the addresses checked above, without resolving the name again.
-        let dialled = tokio::select! {
+        let stream = tokio::select! {
             biased;
-            withdrawn = permit.withdrawn() => return Err(withdrawn),
-            dialled = self.dial(target, found) => dialled,
+            revoked = permit.revoked() => return Err(revoked),
+            stream = self.dial(target, resolved) => stream,
         };
-        Ok(OpenConnection { stream: dialled?, permit })
+        Ok(OpenConnection { stream: stream?, permit })
     }
 
     /// Checks the rules, and asks the user if no rule matches.
     async fn decide(&self, target: &HostPort) -> Result<PermittedBy, ConnectionRefusal> {
-        if let Some(by) = self.judge(target)? {
+        if let Some(by) = self.check_rules(target)? {
             return Ok(by);
         }
         let Some(questions) = &self.questions else {
             return Err(ConnectionRefusal::NotAllowed(target.to_string()));
         };
         let answer = questions.ask(target).await;
-        let known = self.judge(target)?;
+        let known = self.check_rules(target)?;
         match (answer, known) {
             (HostAnswer::Once | HostAnswer::Granted, Some(by)) => Ok(by),
             (HostAnswer::Once, None) => Ok(PermittedBy::Once),
-            (HostAnswer::Granted, None) => Err(ConnectionRefusal::Withdrawn(target.to_string())),
-            (HostAnswer::No { why }, _) => Err(ConnectionRefusal::SaidNo { target: target.to_string(), why }),
+            (HostAnswer::Granted, None) => Err(ConnectionRefusal::Revoked(target.to_string())),
+            (HostAnswer::Denied { why }, _) => {
+                Err(ConnectionRefusal::DeniedByUser { target: target.to_string(), why })
+            }
         }
     }
 
     /// Checks the rules. Returns `None` if the user must be asked.
-    fn judge(&self, target: &HostPort) -> Result<Option<PermittedBy>, ConnectionRefusal> {
+    fn check_rules(&self, target: &HostPort) -> Result<Option<PermittedBy>, ConnectionRefusal> {
         // Without a sender, permissions could not be revoked, so the connection is refused.
         if self.rules.has_changed().is_err() {
-            return Err(ConnectionRefusal::Withdrawn(target.to_string()));
+            return Err(ConnectionRefusal::Revoked(target.to_string()));
         }
         match self.rules.borrow().judge(target) {
             HostDecision::Allow { by } => Ok(Some(by)),
@@ -159,17 +163,17 @@ impl Gate {
         }
     }
 
-    async fn addresses(&self, target: &HostPort) -> Result<Vec<IpAddr>, ConnectionRefusal> {
+    async fn resolve_target(&self, target: &HostPort) -> Result<Vec<IpAddr>, ConnectionRefusal> {
         let name = match &target.host {
             Host::Address(address) => return Ok(vec![*address]),
             Host::Name(name) => name,
         };
         let unresolvable = |why: String| ConnectionRefusal::Unresolvable { name: name.clone(), why };
-        let found = timeout(self.limits.resolve, self.resolve.resolve(name)).await;
-        let found = found.map_err(|_| unresolvable("DNS lookup timed out".to_owned()))?;
-        match found.map_err(|e| unresolvable(e.to_string()))? {
+        let resolved = timeout(self.limits.resolve, self.resolve.resolve(name)).await;
+        let resolved = resolved.map_err(|_| unresolvable("DNS lookup timed out".to_owned()))?;
+        match resolved.map_err(|e| unresolvable(e.to_string()))? {
             none if none.is_empty() => Err(unresolvable("it has no addresses".to_owned())),
-            found => Ok(found),
+            resolved => Ok(resolved),
         }
     }
 
@@ -190,7 +194,7 @@ impl Gate {
         Err(ConnectionRefusal::Unreachable { target: target.to_string(), why })
     }
 
-    async fn allowed(&self, permit: &Permit) -> Result<(), ConnectionRefusal> {
+    async fn record_allowed(&self, permit: &Permit) -> Result<(), ConnectionRefusal> {
         let event = ConnectionEvent {
             server: self.server.clone(),
             protocol: permit.protocol,
@@ -200,13 +204,13 @@ impl Gate {
             addresses: permit.addresses.clone(),
         };
         let recorded = self.record.record(event).await;
-        recorded.map_err(|problem| ConnectionRefusal::NotRecorded {
+        recorded.map_err(|problem| ConnectionRefusal::RecordFailed {
             target: permit.target.to_string(),
             why: problem.to_string(),
         })
     }
 
-    async fn refused(
+    async fn record_refused(
         &self,
         protocol: Protocol,
         host: String,
@@ -230,22 +234,22 @@ impl Gate {
 
 impl Permit {
     /// Waits until the rules no longer allow the connection, and returns the reason.
-    pub(crate) async fn withdrawn(&mut self) -> ConnectionRefusal {
+    pub(crate) async fn revoked(&mut self) -> ConnectionRefusal {
         loop {
-            let gone = self.rules.changed().await.is_err();
-            if gone || !self.still_holds() {
-                return ConnectionRefusal::Withdrawn(self.target.to_string());
+            let is_sender_dropped = self.rules.changed().await.is_err();
+            if is_sender_dropped || !self.is_still_allowed() {
+                return ConnectionRefusal::Revoked(self.target.to_string());
             }
         }
     }
 
-    fn still_holds(&mut self) -> bool {
+    fn is_still_allowed(&mut self) -> bool {
         self.rules.borrow_and_update().still_allows(&self.target, &self.by)
     }
 }
 
 /// Checks an address to which a target's name resolved. If one address is refused, the whole name is refused.
-fn judge_address(
+fn check_address(
     rules: &HostRules,
     (target, by): (&HostPort, &PermittedBy),
     address: IpAddr,
@@ -253,10 +257,13 @@ fn judge_address(
     if rules.denies_address(address, target.port) {
         return Err(ConnectionRefusal::DeniedAddress { target: target.to_string(), address });
     }
-    let wrong = address::scope(address).or_else(|| address::is_own(address).then_some(AddressScope::Own));
-    match wrong {
-        Some(place) if !rules.spells_out(target, address) && !rules.opens_service(target, address, by) => {
-            Err(ConnectionRefusal::NotPublic { target: target.to_string(), address, place })
+    let scope =
+        address::scope(address).or_else(|| address::is_local_address(address).then_some(AddressScope::Own));
+    match scope {
+        Some(scope)
+            if !rules.lists_address(target, address) && !rules.allows_local_service(target, address, by) =>
+        {
+            Err(ConnectionRefusal::NotPublic { target: target.to_string(), address, scope })
         }
         Some(_) | None => Ok(()),
     }

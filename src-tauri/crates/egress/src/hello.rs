@@ -4,7 +4,7 @@
 //! - Anything else is an error, because other bytes on port 443 could be meant for a different host.
 
 /// Maximum size of a ClientHello in bytes. Known clients send far less.
-pub(crate) const MAX_LEN: usize = 64 * 1024;
+pub(crate) const MAX_HELLO_LEN: usize = 64 * 1024;
 
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
@@ -54,23 +54,23 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
                 return Err(ClientHelloError::Malformed);
             }
             if message.len() == length {
-                return body(&message).map(Some);
+                return parse_hello(&message).map(Some);
             }
         }
         rest = after;
     }
-    // The announced length is also checked, so that an oversized message is refused without buffering it.
+    // The announced length is also checked so that an oversized message is refused without buffering it.
     let announced = message_length(&message)?.unwrap_or_default();
-    if bytes.len().max(announced) > MAX_LEN { Err(ClientHelloError::TooLong) } else { Ok(None) }
+    if bytes.len().max(announced) > MAX_HELLO_LEN { Err(ClientHelloError::TooLong) } else { Ok(None) }
 }
 
 /// Bytes split off the front of a buffer, and the remaining bytes.
-type Cut<'a> = (&'a [u8], &'a [u8]);
+type Split<'a> = (&'a [u8], &'a [u8]);
 
 /// Splits off the first record's payload. Returns `None` if the record is incomplete.
-fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
-    let known = |at: usize, is: fn(u8) -> bool| bytes.get(at).is_none_or(|b| is(*b));
-    if !known(0, |b| b == HANDSHAKE) || !known(1, |b| b == 3) || !known(2, |b| b <= 4) {
+fn record(bytes: &[u8]) -> Result<Option<Split<'_>>, ClientHelloError> {
+    let matches = |at: usize, is: fn(u8) -> bool| bytes.get(at).is_none_or(|b| is(*b));
+    if !matches(0, |b| b == HANDSHAKE) || !matches(1, |b| b == 3) || !matches(2, |b| b <= 4) {
         return Err(ClientHelloError::NotTls);
     }
     let Some(header) = bytes.first_chunk::<5>() else { return Ok(None) };
@@ -89,7 +89,7 @@ fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     Ok(message.first_chunk::<4>().map(|[_, a, b, c]| 4 + u32::from_be_bytes([0, *a, *b, *c]) as usize))
 }
 
-fn body(message: &[u8]) -> Result<ClientHello, ClientHelloError> {
+fn parse_hello(message: &[u8]) -> Result<ClientHello, ClientHelloError> {
     let mut body = Reader(message);
     body.take(4)?; // kind and length
     let major = body.take(2)?.first().copied();
@@ -97,8 +97,9 @@ fn body(message: &[u8]) -> Result<ClientHello, ClientHelloError> {
     let session = body.short()?;
     let suites = body.long()?;
     let compression = body.short()?;
-    let sound = session.len() <= 32 && !suites.is_empty() && suites.len() % 2 == 0 && !compression.is_empty();
-    if major != Some(3) || !sound {
+    let is_valid =
+        session.len() <= 32 && !suites.is_empty() && suites.len() % 2 == 0 && !compression.is_empty();
+    if major != Some(3) || !is_valid {
         return Err(ClientHelloError::Malformed);
     }
     if body.0.is_empty() {
@@ -129,10 +130,10 @@ fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     let kind = list.take(1)?.first().copied();
     let name = list.long()?;
     list.end()?;
-    let sound =
+    let is_valid =
         kind == Some(0) && (1..=MAX_NAME_LEN).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic);
     match std::str::from_utf8(name) {
-        Ok(name) if sound => Ok(name.to_owned()),
+        Ok(name) if is_valid => Ok(name.to_owned()),
         Ok(_) | Err(_) => Err(ClientHelloError::Malformed),
     }
 }

@@ -47,7 +47,7 @@ impl Host {
     pub fn is_local(&self) -> bool {
         const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];
         let Self::Name(name) = self else { return false };
-        !name.contains('.') || LOCAL.iter().any(|parent| name == parent || is_below(name, parent))
+        !name.contains('.') || LOCAL.iter().any(|parent| name == parent || is_subdomain(name, parent))
     }
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for HostPort {
 }
 
 /// Returns `true` if `name` is a subdomain of `parent`, at any depth.
-pub(crate) fn is_below(name: &str, parent: &str) -> bool {
+pub(crate) fn is_subdomain(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }
 

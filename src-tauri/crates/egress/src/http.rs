@@ -48,93 +48,97 @@ pub(crate) async fn serve(client: impl AsyncRead + AsyncWrite + Unpin + Send + '
     let ended = tokio::select! {
         // Ignores the result: hyper has answered the malformed request, or the client has disconnected.
         _ = served => None,
-        cut = withdrawn(&state.permit) => Some(cut),
+        revoked = wait_for_revocation(&state.permit) => Some(revoked),
     };
     if let Some((permit, refusal)) = ended {
-        return gate.cut(&permit, &refusal).await;
+        return gate.record_closed(&permit, &refusal).await;
     }
     let State { tunnel, permit, .. } = state;
     // Releases the request's permit. The tunnel has its own permit.
     drop(permit);
-    if let Some((upgrade, passage)) = tunnel.into_inner().unwrap_or_else(PoisonError::into_inner)
+    if let Some((upgrade, opened)) = tunnel.into_inner().unwrap_or_else(PoisonError::into_inner)
         && let Ok(upgraded) = upgrade.await
     {
-        tunnel::run(TokioIo::new(upgraded), passage, gate).await;
+        tunnel::run(TokioIo::new(upgraded), opened, gate).await;
     }
 }
 
 async fn answer(request: Request<Incoming>, state: &State<'_>) -> Result<Response<Body>, Infallible> {
-    let answered = match *request.method() {
+    let response = match *request.method() {
         Method::CONNECT => connect(request, state).await,
-        _ => plain(request, state).await,
+        _ => forward_plain(request, state).await,
     };
-    Ok(answered.unwrap_or_else(|refusal| refused(&refusal)))
+    Ok(response.unwrap_or_else(|refusal| refusal_response(&refusal)))
 }
 
 async fn connect(
     mut request: Request<Incoming>,
     state: &State<'_>,
 ) -> Result<Response<Body>, ConnectionRefusal> {
-    let asked_for = request.uri().to_string();
-    let target = match HostPort::parse(&asked_for, None) {
+    let requested = request.uri().to_string();
+    let target = match HostPort::parse(&requested, None) {
         Ok(target) => target,
-        Err(problem) => return turn_away(state, Protocol::Connect, &asked_for, problem.into()).await,
+        Err(problem) => return refuse(state, Protocol::Connect, &requested, problem.into()).await,
     };
-    let passage = state.gate.open(Protocol::Connect, target).await?;
+    let opened = state.gate.open(Protocol::Connect, target).await?;
     let upgrade = hyper::upgrade::on(&mut request);
-    state.permit.send_replace(Some(passage.permit.clone()));
-    *state.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some((upgrade, passage));
+    state.permit.send_replace(Some(opened.permit.clone()));
+    *state.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some((upgrade, opened));
     Ok(Response::new(Full::default().map_err(|never| match never {}).boxed()))
 }
 
-async fn plain(request: Request<Incoming>, state: &State<'_>) -> Result<Response<Body>, ConnectionRefusal> {
-    let asked_for = request.uri().to_string();
+async fn forward_plain(
+    request: Request<Incoming>,
+    state: &State<'_>,
+) -> Result<Response<Body>, ConnectionRefusal> {
+    let requested = request.uri().to_string();
     let target = match forward::target(&request) {
         Ok(target) => target,
-        Err(refusal) => return turn_away(state, Protocol::Http, &asked_for, refusal).await,
+        Err(refusal) => return refuse(state, Protocol::Http, &requested, refusal).await,
     };
     let OpenConnection { stream, permit } = state.gate.open(Protocol::Http, target.clone()).await?;
     state.permit.send_replace(Some(permit));
     forward::send(request, &target, stream).await
 }
 
-async fn turn_away(
+async fn refuse(
     state: &State<'_>,
     protocol: Protocol,
-    asked_for: &str,
+    requested: &str,
     refusal: ConnectionRefusal,
 ) -> Result<Response<Body>, ConnectionRefusal> {
-    state.gate.refuse_unparsed(protocol, asked_for, &refusal).await;
+    state.gate.refuse_unparsed(protocol, requested, &refusal).await;
     Err(refusal)
 }
 
 /// Waits until the rules no longer allow the current request, and returns its permit and the reason.
-async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, ConnectionRefusal) {
+async fn wait_for_revocation(permit: &watch::Sender<Option<Permit>>) -> (Permit, ConnectionRefusal) {
     let mut changes = permit.subscribe();
     loop {
         let current = changes.borrow_and_update().clone();
-        let gone = async {
+        let revoked = async {
             match current {
-                Some(mut permit) => (permit.clone(), permit.withdrawn().await),
+                Some(mut permit) => (permit.clone(), permit.revoked().await),
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            gone = gone => return gone,
+            revoked = revoked => return revoked,
             // `permit` holds the sender, so the channel cannot close.
             _ = changes.changed() => {}
         }
     }
 }
 
-fn refused(refusal: &ConnectionRefusal) -> Response<Body> {
-    let status = if matches!(refusal, ConnectionRefusal::Request(_) | ConnectionRefusal::Host(_)) {
-        StatusCode::BAD_REQUEST
-    } else if refusal.is_failure() {
-        StatusCode::BAD_GATEWAY
-    } else {
-        StatusCode::FORBIDDEN
-    };
+fn refusal_response(refusal: &ConnectionRefusal) -> Response<Body> {
+    let status =
+        if matches!(refusal, ConnectionRefusal::InvalidRequest(_) | ConnectionRefusal::InvalidHost(_)) {
+            StatusCode::BAD_REQUEST
+        } else if refusal.is_failure() {
+            StatusCode::BAD_GATEWAY
+        } else {
+            StatusCode::FORBIDDEN
+        };
     let text = format!("IronCurtain: {refusal}.\n");
     let body = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed();
     let mut response = Response::new(body);

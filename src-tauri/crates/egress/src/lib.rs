@@ -10,17 +10,17 @@
 //! - Every wait is limited. Dropping the future returned by [`serve`] closes all connections.
 //! - TLS is never decrypted, no secrets are held and no process is started.
 
+mod activity;
 pub mod address;
 mod ask;
 pub mod connect;
 mod connections;
-mod dial;
+mod dialer;
 mod environment;
 mod gate;
 mod hello;
 mod host;
 mod http;
-mod io;
 mod proxy;
 mod record;
 mod refusal;
@@ -34,7 +34,7 @@ mod tunnel;
 
 pub use ask::{AskHost, HostAnswer};
 pub use connections::Connections;
-pub use dial::{DialPermit, Dialed, Dialer};
+pub use dialer::{DialPermit, Dialed, Dialer};
 pub use environment::environment;
 pub use hello::{ClientHello, ClientHelloError, inspect};
 pub use host::{Host, HostError, HostPort};

@@ -18,10 +18,10 @@ pub enum ConnectionRefusal {
     Address(String),
     /// The target is not a valid host.
     #[error("{0}")]
-    Host(#[from] crate::host::HostError),
+    InvalidHost(#[from] crate::host::HostError),
     /// The user denied the target or could not be asked.
     #[error("`{target}` was not allowed: {why}")]
-    SaidNo {
+    DeniedByUser {
         /// Target that the question was about.
         target: String,
         /// Reason shown to the agent.
@@ -36,14 +36,14 @@ pub enum ConnectionRefusal {
         why: String,
     },
     /// The target is a non-public address or resolves to one.
-    #[error("`{target}` resolves to {address}, which {place}")]
+    #[error("`{target}` resolves to {address}, which {scope}")]
     NotPublic {
         /// Requested host and port.
         target: String,
         /// Resolved address.
         address: IpAddr,
         /// Scope of the address.
-        place: AddressScope,
+        scope: AddressScope,
     },
     /// The target resolves to an address that matches a denied pattern.
     #[error("`{target}` resolves to {address}, which is on the list of denied domains")]
@@ -63,7 +63,7 @@ pub enum ConnectionRefusal {
     },
     /// The first bytes on port 443 are not an acceptable ClientHello.
     #[error("closed the connection to `{target}`: {why}")]
-    Hello {
+    InvalidClientHello {
         /// Host and port allowed by the rules.
         target: String,
         /// Problem with the first bytes.
@@ -71,7 +71,7 @@ pub enum ConnectionRefusal {
     },
     /// The ClientHello names a different host.
     #[error("closed the connection to `{target}`: the TLS ClientHello names `{named}`")]
-    OtherName {
+    NameMismatch {
         /// Host and port that the rules allow.
         target: String,
         /// Server name in the ClientHello.
@@ -79,10 +79,10 @@ pub enum ConnectionRefusal {
     },
     /// The permission for this target was revoked.
     #[error("`{0}` is no longer allowed")]
-    Withdrawn(String),
+    Revoked(String),
     /// The permission could not be recorded.
     #[error("the decision on `{target}` could not be recorded: {why}")]
-    NotRecorded {
+    RecordFailed {
         /// Target of the decision.
         target: String,
         /// Error from the audit log.
@@ -90,7 +90,7 @@ pub enum ConnectionRefusal {
     },
     /// The request is invalid or not supported by the proxy.
     #[error("{0}")]
-    Request(&'static str),
+    InvalidRequest(&'static str),
 }
 
 impl ConnectionRefusal {
@@ -101,17 +101,17 @@ impl ConnectionRefusal {
             Self::Denied(_) => "denied-domain",
             Self::NotAllowed(_) => "unknown-domain",
             Self::Address(_) => "address-literal",
-            Self::Host(_) => "bad-host",
-            Self::SaidNo { .. } => "said-no",
+            Self::InvalidHost(_) => "bad-host",
+            Self::DeniedByUser { .. } => "said-no",
             Self::Unresolvable { .. } => "unresolvable",
             Self::NotPublic { .. } => "not-public",
             Self::DeniedAddress { .. } => "denied-address",
             Self::Unreachable { .. } => "unreachable",
-            Self::Hello { .. } => "not-tls",
-            Self::OtherName { .. } => "other-name",
-            Self::Withdrawn(_) => "withdrawn",
-            Self::NotRecorded { .. } => "not-recorded",
-            Self::Request(_) => "bad-request",
+            Self::InvalidClientHello { .. } => "not-tls",
+            Self::NameMismatch { .. } => "other-name",
+            Self::Revoked(_) => "withdrawn",
+            Self::RecordFailed { .. } => "not-recorded",
+            Self::InvalidRequest(_) => "bad-request",
         }
     }
 

@@ -36,10 +36,10 @@ impl Default for SystemResolver {
 impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
-            let place = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
+            let permit = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
             let name = name.to_owned();
             let look_up = move || {
-                let _place = place;
+                let _permit = permit;
                 (name.as_str(), 0).to_socket_addrs()
             };
             let found = tokio::task::spawn_blocking(look_up).await??;

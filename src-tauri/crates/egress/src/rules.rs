@@ -7,7 +7,7 @@
 //! - A name pattern covers neither IP addresses nor names that resolve to non-public addresses. Such addresses are
 //!   covered only by a pattern that contains the address itself.
 
-use crate::host::{Host, HostPort, is_below, parse_port};
+use crate::host::{Host, HostPort, is_subdomain, parse_port};
 use crate::refusal::ConnectionRefusal;
 use std::net::IpAddr;
 
@@ -15,13 +15,13 @@ use std::net::IpAddr;
 const LOCALHOST: &str = "localhost";
 
 /// Ports covered by an allowed pattern without a port.
-const USUAL_PORTS: [u16; 2] = [80, 443];
+const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
 /// Rules for the hosts that one server is allowed to reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
-    denied: Vec<HostEntry>,
-    allowed: Vec<HostEntry>,
+    denied: Vec<HostPattern>,
+    allowed: Vec<HostPattern>,
     granted: Vec<GrantedHost>,
     ask_unknown: bool,
     /// `true` if services on this computer require approval per port, under the name `localhost`.
@@ -106,16 +106,16 @@ pub enum RuleError {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct HostEntry {
-    hosts: Hosts,
+struct HostPattern {
+    hosts: HostSet,
     port: Option<u16>,
     text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Hosts {
+enum HostSet {
     Any,
-    Below(String),
+    Subdomains(String),
     Name(String),
     Address(IpAddr),
 }
@@ -132,14 +132,15 @@ impl HostRules {
         ask_unknown: bool,
     ) -> Result<Self, RuleError> {
         let allowed =
-            allowed.into_iter().map(|text| entry(text.as_ref(), false)).collect::<Result<_, _>>()?;
-        let denied = denied.into_iter().map(|text| entry(text.as_ref(), true)).collect::<Result<_, _>>()?;
+            allowed.into_iter().map(|text| parse_pattern(text.as_ref(), false)).collect::<Result<_, _>>()?;
+        let denied =
+            denied.into_iter().map(|text| parse_pattern(text.as_ref(), true)).collect::<Result<_, _>>()?;
         Ok(Self { denied, allowed, ask_unknown, ..Self::default() })
     }
 
     /// Returns rules without patterns, under which every name requires approval.
     #[must_use]
-    pub fn asking() -> Self {
+    pub fn ask_for_all() -> Self {
         Self { ask_unknown: true, ..Self::default() }
     }
 
@@ -153,10 +154,10 @@ impl HostRules {
     /// Returns the target that the rules are applied to: `localhost` for a loopback address, unless the rules name
     /// that address.
     #[must_use]
-    pub(crate) fn judged_as(&self, target: HostPort) -> HostPort {
+    pub(crate) fn normalize_target(&self, target: HostPort) -> HostPort {
         let is_loopback =
             matches!(&target.host, Host::Address(address) if address.to_canonical().is_loopback());
-        let is_named = || self.allowed.iter().any(|entry| entry.allows(&target));
+        let is_named = || self.allowed.iter().any(|pattern| pattern.allows(&target));
         if self.local_services && is_loopback && !is_named() {
             return HostPort { host: Host::Name(LOCALHOST.to_owned()), port: target.port };
         }
@@ -181,7 +182,7 @@ impl HostRules {
             443 => grant.target.host.to_string(),
             _ => grant.target.to_string(),
         });
-        let mut hosts: Vec<String> = self.allowed.iter().map(|entry| entry.text.clone()).collect();
+        let mut hosts: Vec<String> = self.allowed.iter().map(|pattern| pattern.text.clone()).collect();
         for host in granted {
             if !hosts.contains(&host) {
                 hosts.push(host);
@@ -198,11 +199,11 @@ impl HostRules {
 
     /// Decides on a target before its name is resolved.
     pub fn judge(&self, target: &HostPort) -> HostDecision {
-        if let Some(entry) = self.denied.iter().find(|entry| entry.denies(target)) {
-            return HostDecision::Deny { reason: ConnectionRefusal::Denied(entry.text.clone()) };
+        if let Some(pattern) = self.denied.iter().find(|pattern| pattern.denies(target)) {
+            return HostDecision::Deny { reason: ConnectionRefusal::Denied(pattern.text.clone()) };
         }
-        if let Some(entry) = self.allowed.iter().find(|entry| entry.allows(target)) {
-            return HostDecision::Allow { by: PermittedBy::Rule(entry.text.clone()) };
+        if let Some(pattern) = self.allowed.iter().find(|pattern| pattern.allows(target)) {
+            return HostDecision::Allow { by: PermittedBy::Rule(pattern.text.clone()) };
         }
         if let Some(grant) = self.granted.iter().find(|grant| grant.target == *target) {
             return HostDecision::Allow { by: PermittedBy::Grant(grant.id.clone()) };
@@ -235,21 +236,21 @@ impl HostRules {
     pub(crate) fn denies_address(&self, address: IpAddr, port: u16) -> bool {
         self.denied
             .iter()
-            .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
+            .any(|pattern| pattern.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
     /// Returns `true` if connecting to a non-public address is allowed for a target, because a pattern contains the
     /// address, or the target is `localhost` and the address is a loopback address.
     #[must_use]
-    pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {
+    pub fn lists_address(&self, target: &HostPort, address: IpAddr) -> bool {
         let literal = HostPort { host: Host::Address(address.to_canonical()), port: target.port };
         let localhost = || is_localhost(target) && address.is_loopback();
-        self.allowed.iter().any(|entry| entry.allows(&literal) || (localhost() && entry.allows(target)))
+        self.allowed.iter().any(|pattern| pattern.allows(&literal) || (localhost() && pattern.allows(target)))
     }
 
     /// Returns `true` if the user allowed a service on this computer and the address is a loopback address.
     #[must_use]
-    pub(crate) fn opens_service(&self, target: &HostPort, address: IpAddr, by: &PermittedBy) -> bool {
+    pub(crate) fn allows_local_service(&self, target: &HostPort, address: IpAddr, by: &PermittedBy) -> bool {
         let is_answered = match by {
             PermittedBy::Rule(_) => false,
             PermittedBy::Grant(_) | PermittedBy::Once => self.local_services,
@@ -262,36 +263,38 @@ fn is_localhost(target: &HostPort) -> bool {
     target.host == Host::Name(LOCALHOST.to_owned())
 }
 
-impl HostEntry {
+impl HostPattern {
     fn allows(&self, target: &HostPort) -> bool {
-        let port = self.port.map_or_else(|| USUAL_PORTS.contains(&target.port), |port| port == target.port);
-        port && self.hosts.cover(&target.host)
+        let port = self.port.map_or_else(|| DEFAULT_PORTS.contains(&target.port), |port| port == target.port);
+        port && self.hosts.matches(&target.host)
     }
 
     fn denies(&self, target: &HostPort) -> bool {
-        self.port.is_none_or(|port| port == target.port) && self.hosts.cover(&target.host)
+        self.port.is_none_or(|port| port == target.port) && self.hosts.matches(&target.host)
     }
 }
 
-impl Hosts {
-    fn cover(&self, host: &Host) -> bool {
+impl HostSet {
+    fn matches(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::Any, _) => true,
-            (Self::Below(parent), Host::Name(name)) => is_below(name, parent),
+            (Self::Subdomains(parent), Host::Name(name)) => is_subdomain(name, parent),
             (Self::Name(wanted), Host::Name(name)) => wanted == name,
             (Self::Address(wanted), Host::Address(address)) => wanted == address,
-            (Self::Below(_) | Self::Name(_), Host::Address(_)) | (Self::Address(_), Host::Name(_)) => false,
+            (Self::Subdomains(_) | Self::Name(_), Host::Address(_)) | (Self::Address(_), Host::Name(_)) => {
+                false
+            }
         }
     }
 }
 
-fn entry(text: &str, denied: bool) -> Result<HostEntry, RuleError> {
+fn parse_pattern(text: &str, denied: bool) -> Result<HostPattern, RuleError> {
     let owned = || text.to_owned();
     if text.contains(['/', '@', '?', '#', '\\']) {
         return Err(RuleError::Url(owned()));
     }
     let (host, port) = split_port(text)?;
-    Ok(HostEntry { hosts: hosts(text, host, denied)?, port, text: owned() })
+    Ok(HostPattern { hosts: hosts(text, host, denied)?, port, text: owned() })
 }
 
 fn split_port(text: &str) -> Result<(&str, Option<u16>), RuleError> {
@@ -306,40 +309,40 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), RuleError> {
     }
 }
 
-fn hosts(text: &str, host: &str, denied: bool) -> Result<Hosts, RuleError> {
+fn hosts(text: &str, host: &str, denied: bool) -> Result<HostSet, RuleError> {
     let owned = || text.to_owned();
     if host == "*" {
-        return if denied { Ok(Hosts::Any) } else { Err(RuleError::TooWide(owned())) };
+        return if denied { Ok(HostSet::Any) } else { Err(RuleError::TooWide(owned())) };
     }
-    let (name, below) = match host.strip_prefix("*.") {
+    let (name, is_wildcard) = match host.strip_prefix("*.") {
         Some(parent) => (parent, true),
         None => (host, false),
     };
     if name.contains('*') {
         return Err(RuleError::Star(owned()));
     }
-    match (Host::parse(name).map_err(|_| RuleError::Name(owned()))?, below) {
+    match (Host::parse(name).map_err(|_| RuleError::Name(owned()))?, is_wildcard) {
         (Host::Address(_), true) => Err(RuleError::Star(owned())),
         (Host::Address(address), false) => literal(text, name, address),
-        (Host::Name(parent), true) if parent.contains('.') => Ok(Hosts::Below(parent)),
+        (Host::Name(parent), true) if parent.contains('.') => Ok(HostSet::Subdomains(parent)),
         (Host::Name(_), true) => Err(RuleError::TooWide(owned())),
-        (Host::Name(name), false) if name.contains('.') || name == "localhost" => Ok(Hosts::Name(name)),
+        (Host::Name(name), false) if name.contains('.') || name == "localhost" => Ok(HostSet::Name(name)),
         (Host::Name(_), false) => Err(RuleError::Short(owned())),
     }
 }
 
 /// Accepts an IPv4 address only in canonical notation, because parsers disagree about other notations.
-fn literal(text: &str, written: &str, address: IpAddr) -> Result<Hosts, RuleError> {
+fn literal(text: &str, written: &str, address: IpAddr) -> Result<HostSet, RuleError> {
     let canonical = match address {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),
     };
-    let usual = match address {
+    let is_canonical = match address {
         IpAddr::V4(_) => written == canonical,
         IpAddr::V6(_) => true,
     };
-    if usual {
-        Ok(Hosts::Address(address))
+    if is_canonical {
+        Ok(HostSet::Address(address))
     } else {
         Err(RuleError::Notation { pattern: text.to_owned(), canonical })
     }

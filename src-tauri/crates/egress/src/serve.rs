@@ -1,7 +1,7 @@
 //! Accepts connections from the sandbox, detects their protocol and enforces the proxy's limits.
 
+use crate::activity::ActivityStream;
 use crate::gate::Gate;
-use crate::io::Watched;
 use crate::proxy::Proxy;
 use crate::{http, socks};
 use std::io;
@@ -20,16 +20,16 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
         Ok(listener) => listener,
         Err(problem) => return problem,
     };
-    let places = Arc::new(Semaphore::new(proxy.limits.connections));
+    let slots = Arc::new(Semaphore::new(proxy.limits.connections));
     let gate = Arc::new(Gate::new(proxy));
     let mut connections = JoinSet::new();
     loop {
-        // Acquires a permit before accepting, so that excess connections wait in the kernel's backlog.
-        let Ok(place) = places.clone().acquire_owned().await else { return io::ErrorKind::Other.into() };
+        // Acquires a permit before accepting so that excess connections wait in the kernel's backlog.
+        let Ok(slot) = slots.clone().acquire_owned().await else { return io::ErrorKind::Other.into() };
         let accepted = loop {
             tokio::select! {
                 accepted = listener.accept() => break accepted,
-                // Reaps finished tasks, so that the set does not grow.
+                // Reaps finished tasks so that the set does not grow.
                 Some(_) = connections.join_next() => {}
             }
         };
@@ -38,21 +38,22 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
                 let gate = gate.clone();
                 connections.spawn(async move {
                     connection(stream, &gate).await;
-                    drop(place);
+                    drop(slot);
                 });
             }
-            Err(problem) if is_passing(&problem) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(problem) if is_temporary(&problem) => tokio::time::sleep(Duration::from_millis(50)).await,
             Err(problem) => return problem,
         }
     }
 }
 
 /// Returns `true` for a temporary error: the client has already disconnected, or the descriptor limit was reached.
-fn is_passing(problem: &io::Error) -> bool {
-    const TOO_MANY: [i32; 2] = [23, 24];
+fn is_temporary(problem: &io::Error) -> bool {
+    const TOO_MANY_FILES: [i32; 2] = [23, 24];
     let kinds =
         [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset, io::ErrorKind::Interrupted];
-    kinds.contains(&problem.kind()) || problem.raw_os_error().is_some_and(|code| TOO_MANY.contains(&code))
+    kinds.contains(&problem.kind())
+        || problem.raw_os_error().is_some_and(|code| TOO_MANY_FILES.contains(&code))
 }
 
 async fn connection(stream: TcpStream, gate: &Gate) {
@@ -60,7 +61,7 @@ async fn connection(stream: TcpStream, gate: &Gate) {
     let _ = stream.set_nodelay(true);
     let mut first = [0];
     let Ok(Ok(1)) = timeout(gate.limits.handshake, stream.peek(&mut first)).await else { return };
-    let (stream, activity) = Watched::new(stream);
+    let (stream, activity) = ActivityStream::new(stream);
     let served = async {
         match first {
             [socks::VERSION] => socks::serve(stream, gate).await,
@@ -71,6 +72,6 @@ async fn connection(stream: TcpStream, gate: &Gate) {
     };
     tokio::select! {
         () = served => {}
-        () = activity.silence(gate.limits.idle) => {}
+        () = activity.wait_idle(gate.limits.idle) => {}
     }
 }

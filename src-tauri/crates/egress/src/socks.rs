@@ -13,63 +13,66 @@ use tokio::time::timeout;
 /// Protocol version, the first byte of each connection.
 pub(crate) const VERSION: u8 = 5;
 
-const NO_LOGIN: u8 = 0;
-const NO_METHOD: u8 = 0xff;
+const NO_AUTHENTICATION: u8 = 0;
+const NO_ACCEPTABLE_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
 /// Reply codes (RFC 1928, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Reply {
-    Done = 0,
+    Succeeded = 0,
     NotAllowed = 2,
     HostUnreachable = 4,
-    CommandUnknown = 7,
-    AddressUnknown = 8,
+    CommandNotSupported = 7,
+    AddressTypeNotSupported = 8,
 }
 
 /// Result of parsing a client's request.
 enum Request {
-    To(HostPort),
-    Bad(String, ConnectionRefusal),
-    Unknown(Reply, ConnectionRefusal),
+    Connect(HostPort),
+    InvalidHost(String, ConnectionRefusal),
+    Unsupported(Reply, ConnectionRefusal),
 }
 
 pub(crate) async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, gate: &Gate) {
     // A client that disconnects or times out gets no reply.
-    let Ok(Ok(Some(request))) = timeout(gate.limits.handshake, greet(&mut client)).await else { return };
+    let Ok(Ok(Some(request))) = timeout(gate.limits.handshake, negotiate(&mut client)).await else { return };
     let target = match request {
-        Request::To(target) => target,
-        Request::Bad(asked_for, refusal) => {
-            gate.refuse_unparsed(Protocol::Socks5, &asked_for, &refusal).await;
-            return finish(&mut client, Reply::NotAllowed, gate).await;
+        Request::Connect(target) => target,
+        Request::InvalidHost(requested, refusal) => {
+            gate.refuse_unparsed(Protocol::Socks5, &requested, &refusal).await;
+            return reply_and_close(&mut client, Reply::NotAllowed, gate).await;
         }
-        Request::Unknown(reply, refusal) => {
+        Request::Unsupported(reply, refusal) => {
             gate.refuse_unparsed(Protocol::Socks5, "", &refusal).await;
-            return finish(&mut client, reply, gate).await;
+            return reply_and_close(&mut client, reply, gate).await;
         }
     };
     match gate.open(Protocol::Socks5, target).await {
-        Ok(passage) => {
-            if matches!(timeout(gate.limits.handshake, answer(&mut client, Reply::Done)).await, Ok(Ok(()))) {
-                tunnel::run(client, passage, gate).await;
+        Ok(opened) => {
+            if matches!(
+                timeout(gate.limits.handshake, send_reply(&mut client, Reply::Succeeded)).await,
+                Ok(Ok(()))
+            ) {
+                tunnel::run(client, opened, gate).await;
             }
         }
         Err(refusal) => {
             let reply = if refusal.is_failure() { Reply::HostUnreachable } else { Reply::NotAllowed };
-            finish(&mut client, reply, gate).await;
+            reply_and_close(&mut client, reply, gate).await;
         }
     }
 }
 
 /// Negotiates the authentication method and reads the request. Returns `None` if the client requires authentication.
-async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Option<Request>> {
+async fn negotiate(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Option<Request>> {
     let _version = client.read_u8().await?;
     let count = client.read_u8().await?;
     let methods = read(client, count.into()).await?;
-    let method = if methods.contains(&NO_LOGIN) { NO_LOGIN } else { NO_METHOD };
+    let method = if methods.contains(&NO_AUTHENTICATION) { NO_AUTHENTICATION } else { NO_ACCEPTABLE_METHOD };
     client.write_all(&[VERSION, method]).await?;
-    if method == NO_METHOD {
+    if method == NO_ACCEPTABLE_METHOD {
         return Ok(None);
     }
     request(client).await.map(Some)
@@ -80,8 +83,8 @@ async fn request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
     client.read_exact(&mut head).await?;
     let [version, command, _, kind] = head;
     if version != VERSION || command != CONNECT {
-        let refusal = ConnectionRefusal::Request("only the CONNECT command of SOCKS5 is supported");
-        return Ok(Request::Unknown(Reply::CommandUnknown, refusal));
+        let refusal = ConnectionRefusal::InvalidRequest("only the CONNECT command of SOCKS5 is supported");
+        return Ok(Request::Unsupported(Reply::CommandNotSupported, refusal));
     }
     let text = match kind {
         1 => {
@@ -99,14 +102,14 @@ async fn request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
             IpAddr::from(octets).to_string()
         }
         _ => {
-            let refusal = ConnectionRefusal::Request("unsupported SOCKS address type");
-            return Ok(Request::Unknown(Reply::AddressUnknown, refusal));
+            let refusal = ConnectionRefusal::InvalidRequest("unsupported SOCKS address type");
+            return Ok(Request::Unsupported(Reply::AddressTypeNotSupported, refusal));
         }
     };
     let port = client.read_u16().await?;
     Ok(match Host::parse(&text) {
-        Ok(host) => Request::To(HostPort { host, port }),
-        Err(problem) => Request::Bad(format!("{text}:{port}"), problem.into()),
+        Ok(host) => Request::Connect(HostPort { host, port }),
+        Err(problem) => Request::InvalidHost(format!("{text}:{port}"), problem.into()),
     })
 }
 
@@ -116,14 +119,14 @@ async fn read(client: &mut (impl AsyncRead + Unpin), length: usize) -> io::Resul
     Ok(bytes)
 }
 
-async fn answer(client: &mut (impl AsyncWrite + Unpin), reply: Reply) -> io::Result<()> {
+async fn send_reply(client: &mut (impl AsyncWrite + Unpin), reply: Reply) -> io::Result<()> {
     // Reports 0.0.0.0 as the bound address, to hide the real address from the sandbox.
     client.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }
 
-async fn finish(client: &mut (impl AsyncWrite + Unpin), reply: Reply, gate: &Gate) {
+async fn reply_and_close(client: &mut (impl AsyncWrite + Unpin), reply: Reply, gate: &Gate) {
     let last = async {
-        answer(client, reply).await?;
+        send_reply(client, reply).await?;
         client.shutdown().await
     };
     // The request is refused even if the client does not read the reply.

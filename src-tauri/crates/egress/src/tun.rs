@@ -8,6 +8,7 @@
 //! - Packets may be hostile. Connections, buffers and names are bounded, and packets beyond these limits are dropped.
 //! - There is no other network: UDP is answered with an ICMP error, and all other packets are dropped.
 
+mod connecting_sockets;
 mod connection;
 mod device;
 mod dns;
@@ -16,13 +17,13 @@ mod names;
 mod packet;
 mod proxy;
 mod relay;
-mod waiting;
 
 use crate::host::{Host, HostPort};
+use connecting_sockets::ConnectingSockets;
 use device::TunDevice;
 use flows::{FlowState, Flows};
 use names::HostNames;
-use packet::{Flow, Received};
+use packet::{ClientPacket, Flow};
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -30,7 +31,6 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
-use waiting::ConnectingSockets;
 
 pub use device::MTU;
 pub use names::{CLIENT, NETWORK_BITS, RESOLVER};
@@ -38,7 +38,7 @@ pub use names::{CLIENT, NETWORK_BITS, RESOLVER};
 /// Maximum number of packets that are read before other tasks run.
 const BATCH: usize = 64;
 /// Interval for checking whether programs still wait for their connections.
-const CHECK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// TUN device of a sandbox, and the proxy that gets its connections.
 #[derive(Debug)]
@@ -59,8 +59,8 @@ pub async fn serve_tun(network: TunNetwork) -> io::Error {
     };
     let mut router =
         Router { device, names: HostNames::default(), flows: Flows::default(), proxy: network.proxy };
-    let mut connecting = ConnectingSockets::new(network.tables);
-    LocalSet::new().run_until(async move { router.run(&mut connecting).await }).await
+    let mut connecting_sockets = ConnectingSockets::new(network.tables);
+    LocalSet::new().run_until(async move { router.run(&mut connecting_sockets).await }).await
 }
 
 /// Distributes packets to connections.
@@ -72,15 +72,15 @@ struct Router {
 }
 
 impl Router {
-    async fn run(&mut self, connecting: &mut ConnectingSockets) -> io::Error {
+    async fn run(&mut self, connecting_sockets: &mut ConnectingSockets) -> io::Error {
         let mut packet = vec![0; MTU];
-        let mut checks = interval(CHECK);
+        let mut checks = interval(CHECK_INTERVAL);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 readable = self.device.readable() => if let Err(error) = readable { return error },
                 _ = checks.tick() => {
-                    self.flows.withdraw_unless(|| connecting.find());
+                    self.flows.cancel_abandoned(|| connecting_sockets.find());
                     continue;
                 }
             }
@@ -97,29 +97,31 @@ impl Router {
 
     fn handle(&mut self, bytes: &[u8]) {
         match packet::parse(bytes) {
-            Some(Received::Tcp { flow, opens, resets }) => self.handle_tcp(flow, bytes, (opens, resets)),
-            Some(Received::Query { port, message }) => {
+            Some(ClientPacket::Tcp { flow, is_syn, is_rst }) => {
+                self.handle_tcp(flow, bytes, (is_syn, is_rst))
+            }
+            Some(ClientPacket::Query { port, message }) => {
                 let answer = dns::answer(message, &mut self.names);
-                let reply = answer.and_then(|answer| packet::datagram_to(port, &answer));
+                let reply = answer.and_then(|answer| packet::resolver_datagram(port, &answer));
                 self.write(reply);
             }
-            Some(Received::Datagram) => self.write(packet::unreachable(bytes)),
+            Some(ClientPacket::Datagram) => self.write(packet::unreachable(bytes)),
             None => {}
         }
     }
 
-    fn handle_tcp(&mut self, flow: Flow, bytes: &[u8], (opens, resets): (bool, bool)) {
+    fn handle_tcp(&mut self, flow: Flow, bytes: &[u8], (is_syn, is_rst): (bool, bool)) {
         match self.flows.get(flow) {
-            Some(FlowState::Open(relayed)) => relayed.receive(bytes, &self.device),
+            Some(FlowState::Open(relay)) => relay.receive(bytes, &self.device),
             // A repeated SYN, or the SYN of a newer attempt with the same port. The attempt that is in progress has the
             // same target.
-            Some(FlowState::Opening(opening)) if opens => opening.replace_syn(bytes),
-            Some(FlowState::Opening(_)) => {}
-            None if opens => {
+            Some(FlowState::Pending(pending)) if is_syn => pending.replace_syn(bytes),
+            Some(FlowState::Pending(_)) => {}
+            None if is_syn => {
                 let target = HostPort { host: self.host(flow), port: flow.port };
                 self.flows.open(flow, bytes, (target, self.proxy), &self.device);
             }
-            None if resets => {}
+            None if is_rst => {}
             None => self.write(packet::reset(bytes)),
         }
     }

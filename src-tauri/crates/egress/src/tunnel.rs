@@ -13,16 +13,16 @@ pub(crate) const HTTPS: u16 = 443;
 /// Relays data until either side closes the tunnel or the rules no longer allow it.
 pub(crate) async fn run(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
-    passage: OpenConnection,
+    opened: OpenConnection,
     gate: &Gate,
 ) {
-    let OpenConnection { mut stream, mut permit } = passage;
-    let watched = permit.clone();
-    let carried = async {
-        if watched.target.port == HTTPS {
-            let greeting = greeting(&mut client, &watched, gate).await?;
+    let OpenConnection { mut stream, mut permit } = opened;
+    let closed_permit = permit.clone();
+    let relay = async {
+        if closed_permit.target.port == HTTPS {
+            let client_hello = read_client_hello(&mut client, &closed_permit, gate).await?;
             // An error means that the target has already closed the connection.
-            if stream.write_all(&greeting).await.is_err() {
+            if stream.write_all(&client_hello).await.is_err() {
                 return Ok(());
             }
         }
@@ -30,28 +30,28 @@ pub(crate) async fn run(
         let _ = copy_bidirectional(&mut client, &mut stream).await;
         Ok(())
     };
-    let ended = tokio::select! {
-        ended = carried => ended,
-        withdrawn = permit.withdrawn() => Err(withdrawn),
+    let outcome = tokio::select! {
+        outcome = relay => outcome,
+        revoked = permit.revoked() => Err(revoked),
     };
-    if let Err(refusal) = ended {
-        gate.cut(&watched, &refusal).await;
+    if let Err(refusal) = outcome {
+        gate.record_closed(&closed_permit, &refusal).await;
     }
     // Closes the connection to the target.
-    drop((stream, permit, watched));
+    drop((stream, permit, closed_permit));
     // Closes the connection to the client, if it is still open.
     let _ = timeout(gate.limits.handshake, client.shutdown()).await;
 }
 
 /// Reads a complete ClientHello and checks that it names the allowed host. Returns the message's bytes, which must be
 /// forwarded.
-async fn greeting(
+async fn read_client_hello(
     client: &mut (impl AsyncRead + Unpin),
     permit: &Permit,
     gate: &Gate,
 ) -> Result<Vec<u8>, ConnectionRefusal> {
     let target = permit.target.to_string();
-    let wrong = |why| ConnectionRefusal::Hello { target: target.clone(), why };
+    let invalid = |why| ConnectionRefusal::InvalidClientHello { target: target.clone(), why };
     let mut bytes = Vec::with_capacity(4096);
     let read = async {
         loop {
@@ -66,14 +66,14 @@ async fn greeting(
     let hello = timeout(gate.limits.handshake, read)
         .await
         .unwrap_or(Err(ClientHelloError::Missing))
-        .map_err(wrong)?;
+        .map_err(invalid)?;
     match (&permit.target.host, hello.name) {
         (Host::Name(name), Some(named)) if named.eq_ignore_ascii_case(name) => Ok(bytes),
-        (Host::Name(_), None) => Err(wrong(ClientHelloError::NoName)),
+        (Host::Name(_), None) => Err(invalid(ClientHelloError::NoName)),
         // The rules allow the address itself, so there is no host name to compare.
         (Host::Address(_), None) => Ok(bytes),
         (Host::Name(_) | Host::Address(_), Some(named)) => {
-            Err(ConnectionRefusal::OtherName { target, named })
+            Err(ConnectionRefusal::NameMismatch { target, named })
         }
     }
 }

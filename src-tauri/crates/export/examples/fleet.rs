@@ -1,7 +1,7 @@
 //! Simulates 10,000 desktops with one bundle server and one collector. Prints a Markdown table.
 //!
 //! - The desktops run the production client code: downloads, export, spool, pauses and backoff. Only the network, the
-//!   clock and the random numbers are simulated, so that the figures do not depend on the machine.
+//!   clock and the random numbers are simulated so that the figures do not depend on the machine.
 //! - Every desktop starts at the same moment, which is the worst case.
 //! - Fails if a server gets more requests in a second than [`bounds::maximum`] allows, or if an entry is lost or
 //!   arrives twice after removing duplicates by id.

@@ -8,7 +8,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use std::time::Duration;
 
 /// Maximum pause before the second attempt.
-const FIRST: Duration = Duration::from_secs(1);
+const MIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Maximum pause that the exporter chooses itself.
 const MAX_DURATION: Duration = Duration::from_secs(5 * 60);
@@ -28,20 +28,22 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Returns the next pause. `asked` is the collector's `Retry-After`, and `random` is a number from 0 to 1.
-    pub(crate) fn next(&mut self, asked: Option<Duration>, random: f64) -> Duration {
-        let longest = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_DURATION);
+    /// Returns the next pause. `retry_after` is the collector's `Retry-After`, and `random` is a number from 0 to 1.
+    pub(crate) fn next(&mut self, retry_after: Option<Duration>, random: f64) -> Duration {
+        let max = MIN_LIMIT.saturating_mul(2_u32.saturating_pow(self.failures)).min(MAX_DURATION);
         self.failures = self.failures.saturating_add(1);
-        let pause = spread(longest, random);
+        let pause = spread(max, random);
         // A collector can ask all devices to wait until the same moment, such as the end of its maintenance.
-        asked.map_or(pause, |asked| asked.min(MAX_RETRY_AFTER).mul_f64(1.0 + random / 2.0).max(pause))
+        retry_after.map_or(pause, |retry_after| {
+            retry_after.min(MAX_RETRY_AFTER).mul_f64(1.0 + random / 2.0).max(pause)
+        })
     }
 }
 
-/// Returns a random pause from half of `longest` to `longest`. `random` is a number from 0 to 1.
+/// Returns a random pause from half of `max` to `max`. `random` is a number from 0 to 1.
 #[must_use]
-pub fn spread(longest: Duration, random: f64) -> Duration {
-    longest.mul_f64(0.5 + random / 2.0)
+pub fn spread(max: Duration, random: f64) -> Duration {
+    max.mul_f64(0.5 + random / 2.0)
 }
 
 /// Returns a random number from 0 to 1.
@@ -87,19 +89,22 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_limit_and_respect_the_collector() {
         let mut backoff = Backoff::default();
-        let mut longest = FIRST;
+        let mut max = MIN_LIMIT;
         for _ in 0..40 {
             let pause = backoff.next(None, random());
-            assert!(pause >= longest / 2 && pause <= longest, "{pause:?} of {longest:?}");
-            longest = (longest * 2).min(MAX_DURATION);
+            assert!(pause >= max / 2 && pause <= max, "{pause:?} of {max:?}");
+            max = (max * 2).min(MAX_DURATION);
         }
         backoff.reset();
-        assert!(backoff.next(None, 1.0) <= FIRST);
-        let asked = Some(Duration::from_secs(90));
-        let pauses = [0.0, 0.5, 1.0].map(|random| backoff.next(asked, random).as_secs_f64());
+        assert!(backoff.next(None, 1.0) <= MIN_LIMIT);
+        let retry_after = Some(Duration::from_secs(90));
+        let pauses = [0.0, 0.5, 1.0].map(|random| backoff.next(retry_after, random).as_secs_f64());
         assert_eq!(pauses, [90.0, 112.5, 135.0], "devices with the same `Retry-After` return spread");
         assert_eq!(backoff.next(Some(Duration::from_secs(9_999_999)), 0.0), MAX_RETRY_AFTER);
         backoff.reset();
-        assert!(backoff.next(Some(Duration::ZERO), 0.0) >= FIRST / 2, "a collector cannot ask for a flood");
+        assert!(
+            backoff.next(Some(Duration::ZERO), 0.0) >= MIN_LIMIT / 2,
+            "a collector cannot ask for a flood"
+        );
     }
 }

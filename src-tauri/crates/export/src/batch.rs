@@ -3,18 +3,18 @@
 use crate::event::ExportedEvent;
 use crate::heads::SignedHead;
 use crate::reader::ReadEntry;
-use ironcurtain_audit::{LogPlace, LostRange};
+use ironcurtain_audit::{LogPosition, LostRange};
 use std::collections::VecDeque;
 
 /// Change to the export's state to make after a record was accepted.
 #[derive(Debug)]
-pub(crate) enum Done {
-    /// The position advances.
-    Entry(LogPlace),
-    /// The lost range is reported.
-    Lost(LostRange),
-    /// The head with this number of entries is sent.
-    Head(u64),
+pub(crate) enum StateChange {
+    /// Advance the position to this place.
+    Advance(LogPosition),
+    /// Remove this range from the lost ranges to report.
+    RangeReported(LostRange),
+    /// Set the number of entries covered by the last head that was sent.
+    HeadSent(u64),
 }
 
 /// Records that were read but not yet accepted by the collector, in order.
@@ -24,7 +24,7 @@ pub(crate) struct Batch(VecDeque<Record>);
 #[derive(Debug)]
 struct Record {
     event: ExportedEvent,
-    done: Done,
+    on_accepted: StateChange,
     /// Length of the record's line in the log, in bytes.
     bytes: u64,
 }
@@ -48,8 +48,8 @@ impl Batch {
     }
 
     /// Removes the first `count` records and returns their state changes.
-    pub(crate) fn take(&mut self, count: usize) -> impl Iterator<Item = Done> {
-        self.0.drain(..count.min(self.0.len())).map(|record| record.done)
+    pub(crate) fn remove_first(&mut self, count: usize) -> impl Iterator<Item = StateChange> {
+        self.0.drain(..count.min(self.0.len())).map(|record| record.on_accepted)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -58,18 +58,18 @@ impl Batch {
 
     pub(crate) fn push_lost(&mut self, range: &LostRange, time_ms: u64) {
         let event = ExportedEvent::lost(range, time_ms);
-        self.0.push_back(Record { event, done: Done::Lost(range.clone()), bytes: 0 });
+        self.0.push_back(Record { event, on_accepted: StateChange::RangeReported(range.clone()), bytes: 0 });
     }
 
     pub(crate) fn push_head(&mut self, head: &SignedHead) {
         let event = ExportedEvent::head(&head.line(), &head.signature, head.time);
-        self.0.push_back(Record { event, done: Done::Head(head.entries), bytes: 0 });
+        self.0.push_back(Record { event, on_accepted: StateChange::HeadSent(head.entries), bytes: 0 });
     }
 
     pub(crate) fn push_entries(&mut self, entries: Vec<ReadEntry>) {
-        let records = entries.into_iter().map(|ReadEntry { event, place, bytes }| Record {
+        let records = entries.into_iter().map(|ReadEntry { event, position, bytes }| Record {
             event,
-            done: Done::Entry(place),
+            on_accepted: StateChange::Advance(position),
             bytes,
         });
         self.0.extend(records);

@@ -21,13 +21,13 @@ use std::io;
 use std::time::Duration;
 
 /// Timeout for connecting, including the TLS handshake.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout for a request and its complete response.
-const ANSWER: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum size of a response, in bytes.
-const MAX_ANSWER_LEN: usize = 64 * 1024;
+const MAX_RESPONSE_LEN: usize = 64 * 1024;
 
 /// Maximum size of a response head, in bytes.
 const MAX_HEAD_LEN: usize = 16 * 1024;
@@ -42,7 +42,7 @@ pub enum DeliveryError {
     #[error("failed to connect to the collector: {0}")]
     Connect(#[from] DialError),
     /// The collector did not respond in time.
-    #[error("the collector did not answer within {n} s", n = ANSWER.as_secs())]
+    #[error("the collector did not answer within {n} s", n = RESPONSE_TIMEOUT.as_secs())]
     Timeout,
     /// The connection failed, or the response is not HTTP.
     #[error("the connection to the collector failed: {0}")]
@@ -103,7 +103,7 @@ pub(crate) struct Collector {
     endpoint: Endpoint,
     pub(crate) dialer: StreamDialer,
     headers: HeaderMap,
-    kept: Option<Sender>,
+    idle: Option<Sender>,
 }
 
 impl Collector {
@@ -121,14 +121,14 @@ impl Collector {
         headers.insert(header::HOST, host.map_err(|_| DeliveryError::Header("host".to_owned()))?);
         headers.insert(header::CONTENT_TYPE, PROTOBUF);
         headers.insert(header::ACCEPT, PROTOBUF);
-        Ok(Self { endpoint, dialer, headers, kept: None })
+        Ok(Self { endpoint, dialer, headers, idle: None })
     }
 
     /// Sends log records. Returns the number of records that the collector rejected permanently.
     pub(crate) async fn send_logs(&mut self, body: Vec<u8>) -> Result<u64, DeliveryError> {
-        let answer = self.post("logs", body).await?;
-        let answer = ExportLogsServiceResponse::decode(answer).map_err(|_| DeliveryError::NotOtlp)?;
-        let rejected = answer.partial_success.map_or(0, |partial| partial.rejected_log_records);
+        let body = self.post("logs", body).await?;
+        let body = ExportLogsServiceResponse::decode(body).map_err(|_| DeliveryError::NotOtlp)?;
+        let rejected = body.partial_success.map_or(0, |partial| partial.rejected_log_records);
         Ok(u64::try_from(rejected).unwrap_or(0))
     }
 
@@ -139,15 +139,15 @@ impl Collector {
 
     async fn post(&mut self, signal: &str, body: Vec<u8>) -> Result<Bytes, DeliveryError> {
         let exchange = self.exchange(signal, body.into());
-        let answered = tokio::time::timeout(CONNECT + ANSWER, exchange).await;
-        let (answer, sender) = answered.unwrap_or(Err(DeliveryError::Timeout))?;
-        self.kept = Some(sender);
-        Ok(answer)
+        let result = tokio::time::timeout(CONNECT_TIMEOUT + RESPONSE_TIMEOUT, exchange).await;
+        let (body, sender) = result.unwrap_or(Err(DeliveryError::Timeout))?;
+        self.idle = Some(sender);
+        Ok(body)
     }
 
     async fn exchange(&mut self, signal: &str, body: Bytes) -> Result<(Bytes, Sender), DeliveryError> {
-        let kept = self.kept.take().filter(|kept| !kept.is_closed());
-        let mut sender = match kept {
+        let idle = self.idle.take().filter(|idle| !idle.is_closed());
+        let mut sender = match idle {
             Some(sender) => sender,
             None => self.connect().await?,
         };
@@ -161,21 +161,21 @@ impl Collector {
             sender.ready().await?;
             sender.send_request(request).await
         };
-        let response = tokio::time::timeout(ANSWER, sent.map_err(DeliveryError::Http))
+        let response = tokio::time::timeout(RESPONSE_TIMEOUT, sent.map_err(DeliveryError::Http))
             .await
             .unwrap_or(Err(DeliveryError::Timeout))?;
-        checked(&response)?;
+        check_status(&response)?;
         let is_otlp = response.headers().get(header::CONTENT_TYPE).is_some_and(is_protobuf);
-        let body = Limited::new(response.into_body(), MAX_ANSWER_LEN).collect();
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_LEN).collect();
         let body = body.await.map_err(|_| DeliveryError::NotOtlp)?.to_bytes();
         if is_otlp { Ok((body, sender)) } else { Err(DeliveryError::NotOtlp) }
     }
 
     async fn connect(&self) -> Result<Sender, DeliveryError> {
         let (host, port) = self.endpoint.target();
-        let opened = self.dialer.connect(host, port, self.endpoint.is_encrypted());
-        let opened = tokio::time::timeout(CONNECT, opened).await;
-        let stream = opened.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))?;
+        let connected = self.dialer.connect(host, port, self.endpoint.is_encrypted());
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, connected).await;
+        let stream = connected.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))?;
         let (sender, connection) =
             http1::Builder::new().max_buf_size(MAX_HEAD_LEN).handshake(TokioIo::new(stream)).await?;
         // The task ends when the sender is dropped. The request in flight returns any error.
@@ -194,7 +194,7 @@ pub async fn probe(endpoint: &Endpoint) -> Result<(), DeliveryError> {
 }
 
 /// Checks a response's status.
-fn checked(response: &Response<Incoming>) -> Result<(), DeliveryError> {
+fn check_status(response: &Response<Incoming>) -> Result<(), DeliveryError> {
     let status = response.status();
     Err(match status {
         StatusCode::OK => return Ok(()),

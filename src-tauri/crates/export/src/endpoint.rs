@@ -1,6 +1,6 @@
 //! Address of a collector, and the headers to send to it.
 
-use ironcurtain_secrets::{SecretStore, UnfilledError, filled_headers};
+use ironcurtain_secrets::{FillError, SecretStore, fill_headers};
 use std::collections::BTreeMap;
 use std::fmt;
 use url::{Position, Url};
@@ -21,7 +21,7 @@ pub enum EndpointError {
     Address,
     /// A secret in a header is not available.
     #[error("the export's {0}")]
-    Secret(#[from] UnfilledError),
+    Secret(#[from] FillError),
 }
 
 impl Endpoint {
@@ -42,7 +42,7 @@ impl Endpoint {
         Ok(Self { url, headers })
     }
 
-    /// Parses a base address like [`Self::new`], and inserts the secrets that the headers refer to.
+    /// Parses a base address like [`Self::new`] and inserts the secrets that the headers refer to.
     ///
     /// # Errors
     /// Returns [`EndpointError`] if the address is invalid or a secret is not available.
@@ -51,7 +51,7 @@ impl Endpoint {
         headers: &BTreeMap<String, String>,
         secrets: &SecretStore,
     ) -> Result<Self, EndpointError> {
-        let headers = filled_headers(secrets, headers).await?.values;
+        let headers = fill_headers(secrets, headers).await?.values;
         Self::new(url, headers.into_iter().map(|(name, value)| (name, value.reveal().to_owned())))
     }
 

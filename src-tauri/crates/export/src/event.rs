@@ -45,13 +45,13 @@ pub struct ExportedEvent {
 impl ExportedEvent {
     /// Converts an entry. `link` is the entry's hash.
     #[must_use]
-    pub fn of(entry: &Entry, link: &str, form: &PathForm) -> Self {
+    pub fn from_entry(entry: &Entry, link: &str, form: &PathForm) -> Self {
         let decision = entry.policy_decision.as_ref();
         let status = decision.map(|decision| &decision.status);
         let is_call = entry.tool_name.is_some();
         let mut event = Self {
             time_ms: entry.timestamp,
-            name: format!("{}{}", names::EVENT_PREFIX, word(entry.event)),
+            name: format!("{}{}", names::EVENT_PREFIX, event_name(entry.event)),
             severity: severity(entry.event, status),
             body: body(entry.event, status).to_owned(),
             attributes: Vec::new(),
@@ -67,8 +67,8 @@ impl ExportedEvent {
         event.text(names::CALL, entry.request_id.as_deref());
         event.text(names::DECISION, status.map(Status::as_str));
         event.text(names::RULE, decision.map(|decision| decision.rule.as_str()));
-        let ground = decision.and_then(|decision| decision.ground());
-        event.text(names::GROUND, ground.as_ref().map(|ground| ground.as_str()));
+        let basis = decision.and_then(|decision| decision.basis());
+        event.text(names::GROUND, basis.as_ref().map(|basis| basis.as_str()));
         event.text(names::POLICY, entry.policy_hash.as_deref());
         event.text(names::ANSWER, entry.escalation_result.as_ref().map(|answer| answer.as_str()));
         event.number(names::ANSWER_MS, entry.human_ms);
@@ -76,12 +76,12 @@ impl ExportedEvent {
         event.text(names::ERROR, entry.result.as_ref().and_then(error));
         event.number(names::DURATION_MS, entry.duration_ms);
         event.attributes.extend(entry.sandboxed.map(|on| (names::SANDBOXED, Attribute::Flag(on))));
-        event.number(names::OF, entry.of);
+        event.number(names::OF, entry.decision_seq);
         event.text(names::QUESTION, entry.question_id.as_deref());
         event.text(names::GRANT, entry.grant_id.as_deref());
         event.text(names::HOST, entry.host.as_deref());
         event.number(names::PORT, entry.port.map(u64::from));
-        let paths: Vec<String> = paths(entry).take(MAX_PATHS).filter_map(|path| form.of(path)).collect();
+        let paths: Vec<String> = paths(entry).take(MAX_PATHS).filter_map(|path| form.format(path)).collect();
         if !paths.is_empty() {
             event.attributes.push((names::PATHS, Attribute::List(paths)));
         }
@@ -133,8 +133,8 @@ impl ExportedEvent {
     /// Adds a text attribute, truncated and with secrets redacted.
     fn text(&mut self, name: &'static str, value: Option<&str>) {
         let Some(value) = value else { return };
-        let kept = value.get(..value.floor_char_boundary(MAX_NAME_LEN)).unwrap_or_default();
-        self.attributes.push((name, Attribute::Text(redacted_text(kept))));
+        let truncated = value.get(..value.floor_char_boundary(MAX_NAME_LEN)).unwrap_or_default();
+        self.attributes.push((name, Attribute::Text(redacted_text(truncated))));
     }
 
     /// Adds one of IronCurtain's own ids without redaction, because redaction could mistake the id for a secret.
@@ -152,14 +152,20 @@ impl ExportedEvent {
 fn paths(entry: &Entry) -> impl Iterator<Item = &str> {
     let found: [Option<&String>; 2] = match &entry.finding {
         Some(FileFinding::Quarantined { path, moved_to, .. }) => [Some(path), Some(moved_to)],
-        Some(FileFinding::Restored { path, .. } | FileFinding::Left { path, .. }) => [Some(path), None],
-        Some(FileFinding::Unfinished { .. }) | None => [None, None],
+        Some(FileFinding::Restored { path, .. } | FileFinding::InPlace { path, .. }) => [Some(path), None],
+        Some(FileFinding::ScanIncomplete { .. }) | None => [None, None],
     };
-    let moved = match &entry.file_decision {
+    let decided_path = match &entry.file_decision {
         Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }) => Some(moved_to),
         Some(FileDecision::Kept | FileDecision::Returned | FileDecision::Deleted) | None => None,
     };
-    entry.paths.iter().chain(&entry.path).chain(found.into_iter().flatten()).chain(moved).map(String::as_str)
+    entry
+        .paths
+        .iter()
+        .chain(&entry.path)
+        .chain(found.into_iter().flatten())
+        .chain(decided_path)
+        .map(String::as_str)
 }
 
 /// Returns the error class of a failed call, or `None` if it succeeded.
@@ -176,7 +182,7 @@ fn error(result: &CallResult) -> Option<&'static str> {
 
 fn severity(event: Event, status: Option<&Status>) -> Severity {
     let is_denied = matches!(status, Some(Status::Deny));
-    if is_denied || matches!(event, Event::BoundaryViolation | Event::FileQuarantined | Event::LookUnfinished)
+    if is_denied || matches!(event, Event::BoundaryViolation | Event::FileQuarantined | Event::ScanIncomplete)
     {
         Severity::Warning
     } else {
@@ -185,7 +191,7 @@ fn severity(event: Event, status: Option<&Status>) -> Severity {
 }
 
 /// Returns the last part of the event's name.
-fn word(event: Event) -> &'static str {
+fn event_name(event: Event) -> &'static str {
     match event {
         Event::Daemon => "daemon",
         Event::Session => "session",
@@ -199,10 +205,10 @@ fn word(event: Event) -> &'static str {
         Event::Policy => "policy",
         Event::Network => "network",
         Event::BoundaryViolation => "boundary_violation",
-        Event::FileLeft => "file_left",
+        Event::AutostartFileChanged => "file_left",
         Event::FileQuarantined => "file_quarantined",
-        Event::FilePutBack => "file_put_back",
-        Event::LookUnfinished => "look_unfinished",
+        Event::GitConfigRestored => "file_put_back",
+        Event::ScanIncomplete => "look_unfinished",
         Event::FileDecided => "file_decided",
         Event::Retention => "retention",
         Event::Lockdown => "lockdown",
@@ -230,10 +236,10 @@ fn body(event: Event, status: Option<&Status>) -> &'static str {
         (Event::Revoked, _) => "grant ended",
         (Event::Policy, _) => "policy or settings changed",
         (Event::BoundaryViolation, _) => "path outside the roots refused",
-        (Event::FileLeft, _) => "autostart file created or changed",
+        (Event::AutostartFileChanged, _) => "autostart file created or changed",
         (Event::FileQuarantined, _) => "autostart file quarantined",
-        (Event::FilePutBack, _) => "git configuration restored",
-        (Event::LookUnfinished, _) => "autostart check incomplete",
+        (Event::GitConfigRestored, _) => "git configuration restored",
+        (Event::ScanIncomplete, _) => "autostart check incomplete",
         (Event::FileDecided, _) => "user decided about an autostart file",
         (Event::Retention, _) => "old entries removed",
         (Event::Lockdown, _) => "lockdown changed",

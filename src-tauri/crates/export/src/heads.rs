@@ -5,7 +5,7 @@
 //! - Heads prove nothing about entries after the newest head, or about entries written after the key was stolen.
 
 use crate::key::{DeviceKey, PublicKey};
-use ironcurtain_audit::{Checked, Written, check_all_written};
+use ironcurtain_audit::{ChainPosition, LogCheck, check_all_written};
 use ironcurtain_paths::bounded_read;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -42,10 +42,10 @@ pub struct SignedHead {
 impl SignedHead {
     /// Signs a position.
     #[must_use]
-    pub fn sign(key: &DeviceKey, written: &Written, time: u64) -> Self {
+    pub fn sign(key: &DeviceKey, positions: &ChainPosition, time: u64) -> Self {
         let mut head = Self {
-            entries: written.entries,
-            head: written.head.clone(),
+            entries: positions.entries,
+            head: positions.head.clone(),
             time,
             key: key.public().to_string(),
             signature: String::new(),
@@ -137,7 +137,7 @@ pub enum HeadsError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedHeads {
     /// Result of verifying the log.
-    pub log: Checked,
+    pub log: LogCheck,
     /// Number of valid heads that were found in the log.
     pub heads: usize,
     /// Number of valid heads whose entries were removed by retention.
@@ -148,7 +148,7 @@ pub struct CheckedHeads {
     pub problem: Option<String>,
 }
 
-/// Verifies the heads in `file` with the key, and checks that the log in `dir` contains all of them.
+/// Verifies the heads in `file` with the key and checks that the log in `dir` contains all of them.
 ///
 /// # Errors
 /// Returns [`HeadsError`] if a file cannot be read, or if `file` contains no head that is signed with this key.
@@ -168,29 +168,29 @@ pub fn check_heads(dir: &Path, file: &Path, key: &PublicKey) -> Result<CheckedHe
     }
     let newest = valid.iter().copied().max_by_key(|head| head.entries).cloned();
     let Some(newest) = newest else { return Err(HeadsError::None(file.to_path_buf())) };
-    let unread = |source| HeadsError::Read { path: dir.to_path_buf(), source };
-    let written = |head: &&SignedHead| Written { entries: head.entries, head: head.head.clone() };
-    let written: Vec<Written> = valid.iter().map(written).collect();
-    let log = check_all_written(dir, &written).map_err(unread)?;
-    let removed = written.iter().filter(|head| head.entries < log.removed).count();
-    let uncovered = log.removal.filter(|entry| *entry > newest.entries).map(|entry| {
+    let read_error = |source| HeadsError::Read { path: dir.to_path_buf(), source };
+    let position = |head: &&SignedHead| ChainPosition { entries: head.entries, head: head.head.clone() };
+    let positions: Vec<ChainPosition> = valid.iter().map(position).collect();
+    let log = check_all_written(dir, &positions).map_err(read_error)?;
+    let removed = positions.iter().filter(|head| head.entries < log.removed).count();
+    let uncovered_removal = log.removal.filter(|entry| *entry > newest.entries).map(|entry| {
         format!(
             "the entries up to {} are missing, and no signed head covers entry {entry}, which records that they were removed by age",
             log.removed
         )
     });
-    let problem = log.problem.clone().or(problem).or(uncovered);
+    let problem = log.problem.clone().or(problem).or(uncovered_removal);
     Ok(CheckedHeads { heads: log.found, removed, newest, problem, log })
 }
 
 /// Reads a file's heads with their line numbers. Skips an incomplete last line.
 fn read(path: &Path) -> Result<Vec<(usize, SignedHead)>, HeadsError> {
-    let unread = |source| HeadsError::Read { path: path.to_path_buf(), source };
-    let mut reader = BufReader::new(bounded_read::open(path).map_err(unread)?);
+    let read_error = |source| HeadsError::Read { path: path.to_path_buf(), source };
+    let mut reader = BufReader::new(bounded_read::open(path).map_err(read_error)?);
     let (mut heads, mut text) = (Vec::new(), String::new());
     for line in 1.. {
         text.clear();
-        if reader.read_line(&mut text).map_err(unread)? == 0 {
+        if reader.read_line(&mut text).map_err(read_error)? == 0 {
             break;
         }
         match serde_json::from_str(&text) {
@@ -207,26 +207,26 @@ mod tests {
     use super::*;
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use ironcurtain_audit::{Audit, Entry, Event, Keeping, LOG_NAME};
+    use ironcurtain_audit::{Audit, Entry, Event, LOG_NAME, LogOptions};
     use std::time::{Duration, Instant};
 
-    struct Stage {
+    struct Fixture {
         dir: tempfile::TempDir,
         key: DeviceKey,
     }
 
-    impl Stage {
+    impl Fixture {
         /// Writes entries and signs the head after each entry.
         async fn new() -> Self {
-            let stage = Self { dir: tempfile::tempdir().unwrap(), key: DeviceKey::generate().unwrap() };
-            let audit = Audit::open(&stage.log(), |_| ()).unwrap();
+            let fixture = Self { dir: tempfile::tempdir().unwrap(), key: DeviceKey::generate().unwrap() };
+            let audit = Audit::open(&fixture.log(), |_| ()).unwrap();
             for number in 0..4 {
                 audit.record(Entry::new(Event::Session, format!("entry {number}"))).await.unwrap();
-                let head = SignedHead::sign(&stage.key, &audit.standing().0, number);
-                HeadsFile::new(stage.heads()).append(&head).unwrap();
+                let head = SignedHead::sign(&fixture.key, &audit.status().0, number);
+                HeadsFile::new(fixture.heads()).append(&head).unwrap();
             }
             audit.record(Entry::new(Event::Session, "not signed")).await.unwrap();
-            stage
+            fixture
         }
 
         fn log(&self) -> PathBuf {
@@ -251,55 +251,61 @@ mod tests {
 
     #[tokio::test]
     async fn log_with_all_heads_is_accepted_and_a_cut_one_is_not() {
-        let stage = Stage::new().await;
-        let checked = stage.check();
+        let fixture = Fixture::new().await;
+        let checked = fixture.check();
         assert_eq!((checked.problem, checked.heads, checked.newest.entries), (None, 4, 4));
         assert_eq!(checked.log.entries, 5);
         let lines = |text: &str, count| text.split_inclusive('\n').take(count).collect::<String>();
-        stage.edit_log(|text| lines(text, 4));
-        assert_eq!(stage.check().problem, None, "the entry after the newest head is not covered");
-        stage.edit_log(|text| lines(text, 3));
-        assert_eq!(stage.check().problem.as_deref(), Some("it ends after 3 of 4 entries"));
+        fixture.edit_log(|text| lines(text, 4));
+        assert_eq!(fixture.check().problem, None, "the entry after the newest head is not covered");
+        fixture.edit_log(|text| lines(text, 3));
+        assert_eq!(fixture.check().problem.as_deref(), Some("it ends after 3 of 4 entries"));
     }
 
     #[tokio::test]
     async fn rewritten_log_is_refused() {
-        let stage = Stage::new().await;
-        std::fs::remove_file(stage.log().join(LOG_NAME)).unwrap();
-        let audit = Audit::open(&stage.log(), |_| ()).unwrap();
+        let fixture = Fixture::new().await;
+        std::fs::remove_file(fixture.log().join(LOG_NAME)).unwrap();
+        let audit = Audit::open(&fixture.log(), |_| ()).unwrap();
         for _ in 0..9 {
             audit.record(Entry::new(Event::Session, "forged")).await.unwrap();
         }
-        let checked = stage.check();
+        let checked = fixture.check();
         assert_eq!((checked.log.entries, checked.heads, checked.removed), (9, 0, 0));
         assert_eq!(checked.problem.as_deref(), Some("line 1: it does not match the recorded entry"));
     }
 
     #[tokio::test]
     async fn forged_heads_are_refused() {
-        let stage = Stage::new().await;
-        let text = std::fs::read_to_string(stage.heads()).unwrap();
-        std::fs::write(stage.heads(), text.replacen("\"time\":2", "\"time\":9", 1)).unwrap();
-        let found = stage.check();
+        let fixture = Fixture::new().await;
+        let text = std::fs::read_to_string(fixture.heads()).unwrap();
+        std::fs::write(fixture.heads(), text.replacen("\"time\":2", "\"time\":9", 1)).unwrap();
+        let found = fixture.check();
         assert_eq!(found.problem.as_deref(), Some("line 3 of the heads has an invalid signature"));
-        let other =
-            SignedHead::sign(&DeviceKey::generate().unwrap(), &Written { entries: 1, head: "x".into() }, 9);
-        std::fs::write(stage.heads(), format!("{text}{}\n", other.line())).unwrap();
-        assert_eq!(stage.check().problem.as_deref(), Some("line 5 of the heads is signed with another key"));
+        let other = SignedHead::sign(
+            &DeviceKey::generate().unwrap(),
+            &ChainPosition { entries: 1, head: "x".into() },
+            9,
+        );
+        std::fs::write(fixture.heads(), format!("{text}{}\n", other.line())).unwrap();
+        assert_eq!(
+            fixture.check().problem.as_deref(),
+            Some("line 5 of the heads is signed with another key")
+        );
         // A line that a killed process left incomplete is not a forgery.
-        std::fs::write(stage.heads(), format!("{text}{{\"entries\":5,")).unwrap();
-        assert_eq!(stage.check().problem, None);
+        std::fs::write(fixture.heads(), format!("{text}{{\"entries\":5,")).unwrap();
+        assert_eq!(fixture.check().problem, None);
         let last: SignedHead = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-        HeadsFile::new(stage.heads()).append(&last).unwrap();
-        assert_eq!((stage.check().problem, stage.check().heads), (None, 5));
-        std::fs::write(stage.heads(), format!("{{}}\n{text}")).unwrap();
-        let refused = check_heads(&stage.log(), &stage.heads(), &stage.key.public());
+        HeadsFile::new(fixture.heads()).append(&last).unwrap();
+        assert_eq!((fixture.check().problem, fixture.check().heads), (None, 5));
+        std::fs::write(fixture.heads(), format!("{{}}\n{text}")).unwrap();
+        let refused = check_heads(&fixture.log(), &fixture.heads(), &fixture.key.public());
         assert!(matches!(refused, Err(HeadsError::Line { line: 1, .. })), "{refused:?}");
     }
 
     /// Writes a valid log that claims that retention removed more entries than any head covers.
     fn forge_removal(log: &Path) {
-        let begin = Written { entries: 1_000_000, head: "A".repeat(43) };
+        let begin = ChainPosition { entries: 1_000_000, head: "A".repeat(43) };
         let removed = format!("{{\"entries\":{},\"link\":\"{}\"}}", begin.entries, begin.head);
         let open = format!(
             "{{\"seq\":1000001,\"timestamp\":1,\"event\":\"retention\",\"summary\":\"x\",\"removed\":{removed},\"prev\":\"{}\"",
@@ -312,14 +318,14 @@ mod tests {
 
     #[tokio::test]
     async fn forged_removal_does_not_excuse_missing_heads() {
-        let stage = Stage::new().await;
-        forge_removal(&stage.log());
+        let fixture = Fixture::new().await;
+        forge_removal(&fixture.log());
         assert_eq!(
-            ironcurtain_audit::check(&stage.log()).unwrap().problem,
+            ironcurtain_audit::check(&fixture.log()).unwrap().problem,
             None,
             "the log alone looks intact"
         );
-        let checked = stage.check();
+        let checked = fixture.check();
         assert_eq!((checked.heads, checked.removed), (0, 4));
         assert_eq!(
             checked.problem.as_deref(),
@@ -329,23 +335,23 @@ mod tests {
 
     #[tokio::test]
     async fn removal_by_age_must_be_covered_by_a_head() {
-        let stage = Stage { dir: tempfile::tempdir().unwrap(), key: DeviceKey::generate().unwrap() };
-        let keeping = Keeping { file_bytes: 600, ..Keeping::new(&stage.log()) };
+        let fixture = Fixture { dir: tempfile::tempdir().unwrap(), key: DeviceKey::generate().unwrap() };
+        let options = LogOptions { file_bytes: 600, ..LogOptions::new(&fixture.log()) };
         let sign = |audit: &Audit| {
-            let head = SignedHead::sign(&stage.key, &audit.standing().0, 1);
-            HeadsFile::new(stage.heads()).append(&head).unwrap();
+            let head = SignedHead::sign(&fixture.key, &audit.status().0, 1);
+            HeadsFile::new(fixture.heads()).append(&head).unwrap();
         };
-        let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+        let audit = Audit::open_with(options.clone(), |_| ()).unwrap();
         for number in 0..12 {
             audit.record(Entry::new(Event::Session, format!("entry {number}"))).await.unwrap();
             sign(&audit);
         }
         drop(audit);
         // With a retention time of zero, the log removes its closed files when it is opened.
-        let audit = Audit::keep(Keeping { keep: Duration::ZERO, ..keeping }, |_| ()).unwrap();
+        let audit = Audit::open_with(LogOptions { retention: Duration::ZERO, ..options }, |_| ()).unwrap();
         let bound = Instant::now() + Duration::from_secs(60);
         let count = || {
-            std::fs::read_dir(stage.log())
+            std::fs::read_dir(fixture.log())
                 .unwrap()
                 .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("audit"))
                 .count()
@@ -354,23 +360,23 @@ mod tests {
             assert!(Instant::now() < bound, "timed out");
             tokio::task::yield_now().await;
         }
-        let problem = stage.check().problem.unwrap();
+        let problem = fixture.check().problem.unwrap();
         assert!(problem.contains("no signed head covers entry"), "{problem}");
         sign(&audit);
-        let checked = stage.check();
+        let checked = fixture.check();
         assert_eq!((checked.problem, checked.heads + checked.removed), (None, 13));
         assert!(checked.heads > 0 && checked.removed > 0 && checked.log.removed > 0);
     }
 
     #[tokio::test]
     async fn head_with_the_most_entries_counts_wherever_it_is() {
-        let stage = Stage::new().await;
-        let text = std::fs::read_to_string(stage.heads()).unwrap();
+        let fixture = Fixture::new().await;
+        let text = std::fs::read_to_string(fixture.heads()).unwrap();
         let first = text.lines().next().unwrap().to_owned();
-        std::fs::write(stage.heads(), format!("{text}{first}\n")).unwrap();
-        let checked = stage.check();
+        std::fs::write(fixture.heads(), format!("{text}{first}\n")).unwrap();
+        let checked = fixture.check();
         assert_eq!((checked.problem, checked.heads, checked.newest.entries), (None, 5, 4));
-        stage.edit_log(|text| text.split_inclusive('\n').take(1).collect());
-        assert_eq!(stage.check().problem.as_deref(), Some("it ends after 1 of 2 entries"));
+        fixture.edit_log(|text| text.split_inclusive('\n').take(1).collect());
+        assert_eq!(fixture.check().problem.as_deref(), Some("it ends after 1 of 2 entries"));
     }
 }

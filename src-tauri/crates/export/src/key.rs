@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// Length of the secret and of the public key, in bytes.
-const LENGTH: usize = 32;
+const KEY_LEN: usize = 32;
 
 /// Error returned when the device key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum DeviceKeyError {
     #[error(
         "the device key does not match `{0}`; restore the matching key, or remove the file to use the new one"
     )]
-    Differs(PathBuf),
+    Mismatch(PathBuf),
     /// The public key's file exists, but the device key does not.
     #[error("the device key of `{0}` is missing; restore it, or remove the file to create a new key")]
     Missing(PathBuf),
@@ -53,7 +53,7 @@ pub enum DeviceKeyError {
 
 /// Ed25519 key of this device.
 pub struct DeviceKey {
-    seed: Zeroizing<[u8; LENGTH]>,
+    seed: Zeroizing<[u8; KEY_LEN]>,
     pair: Ed25519KeyPair,
 }
 
@@ -67,19 +67,19 @@ impl DeviceKey {
     /// # Errors
     /// Returns [`DeviceKeyError::Random`] if the operating system provides no random bytes.
     pub fn generate() -> Result<Self, DeviceKeyError> {
-        let mut seed = Zeroizing::new([0; LENGTH]);
+        let mut seed = Zeroizing::new([0; KEY_LEN]);
         SystemRandom::new().fill(seed.as_mut()).map_err(|_| DeviceKeyError::Random)?;
-        Self::of(seed).ok_or(DeviceKeyError::Random)
+        Self::from_seed(seed).ok_or(DeviceKeyError::Random)
     }
 
     /// Restores a key from [`Self::secret`]. Returns `None` if the secret is invalid.
     #[must_use]
     pub fn restore(secret: &Secret) -> Option<Self> {
         let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(secret.reveal().trim()).ok()?);
-        Self::of(Zeroizing::new(<[u8; LENGTH]>::try_from(bytes.as_slice()).ok()?))
+        Self::from_seed(Zeroizing::new(<[u8; KEY_LEN]>::try_from(bytes.as_slice()).ok()?))
     }
 
-    fn of(seed: Zeroizing<[u8; LENGTH]>) -> Option<Self> {
+    fn from_seed(seed: Zeroizing<[u8; KEY_LEN]>) -> Option<Self> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed.as_ref()).ok()?;
         Some(Self { seed, pair })
     }
@@ -99,16 +99,16 @@ impl DeviceKey {
     /// Returns the key that hashes paths.
     #[must_use]
     pub fn path_key(&self) -> PathKey {
-        PathKey::derived(self.seed.as_ref())
+        PathKey::derive(self.seed.as_ref())
     }
 
     /// Returns a seed for the key that is used in channels to other machines.
     #[must_use]
-    pub fn channel_seed(&self) -> Zeroizing<[u8; LENGTH]> {
+    pub fn channel_seed(&self) -> Zeroizing<[u8; KEY_LEN]> {
         let mut text = Zeroizing::new(b"ironcurtain channel key\n".to_vec());
         text.extend_from_slice(self.seed.as_ref());
         let hash = digest::digest(&digest::SHA256, &text);
-        let mut seed = Zeroizing::new([0; LENGTH]);
+        let mut seed = Zeroizing::new([0; KEY_LEN]);
         seed.copy_from_slice(hash.as_ref());
         seed
     }
@@ -123,7 +123,7 @@ impl DeviceKey {
     /// Returns [`DeviceKeyError`] if the file cannot be read or contains no valid key.
     pub fn read(file: &Path) -> Result<Option<Self>, DeviceKeyError> {
         let io = |source| DeviceKeyError::Io { path: file.to_path_buf(), source };
-        let Some(text) = bounded_read::text(file).map_err(io)? else { return Ok(None) };
+        let Some(text) = bounded_read::read_text(file).map_err(io)? else { return Ok(None) };
         let key = Self::restore(&Secret::new(text));
         key.map(Some).ok_or_else(|| DeviceKeyError::Invalid(file.to_path_buf()))
     }
@@ -150,7 +150,7 @@ impl PublicKey {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text.trim()).ok()?;
-        (bytes.len() == LENGTH).then_some(Self(bytes))
+        (bytes.len() == KEY_LEN).then_some(Self(bytes))
     }
 
     pub(crate) fn verifies(&self, message: &[u8], signature: &str) -> bool {

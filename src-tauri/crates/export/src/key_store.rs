@@ -4,7 +4,7 @@
 
 use crate::key::{DeviceKey, DeviceKeyError, PublicKey};
 use ironcurtain_paths::{atomic_file, bounded_read};
-use ironcurtain_secrets::{Keyring, SecretError, SecretName, Shelf};
+use ironcurtain_secrets::{Keyring, KeyringSection, SecretError, SecretName};
 use ring::digest;
 use std::path::{Path, PathBuf};
 
@@ -34,8 +34,8 @@ impl KeyStore {
     /// Returns [`DeviceKeyError`] if the file cannot be read or is malformed.
     pub fn public(&self) -> Result<Option<PublicKey>, DeviceKeyError> {
         let file = self.public_file();
-        let text =
-            bounded_read::text(&file).map_err(|source| DeviceKeyError::Io { path: file.clone(), source })?;
+        let text = bounded_read::read_text(&file)
+            .map_err(|source| DeviceKeyError::Io { path: file.clone(), source })?;
         let parse = |text: String| PublicKey::parse(&text).ok_or(DeviceKeyError::Invalid(file));
         text.map(parse).transpose()
     }
@@ -46,22 +46,22 @@ impl KeyStore {
     /// Returns [`DeviceKeyError`] if the key is missing, locked or invalid, or cannot be stored.
     pub fn open_or_create(&self) -> Result<DeviceKey, DeviceKeyError> {
         let secret = self.dir.join("device-key");
-        let known = self.public()?;
+        let public = self.public()?;
         let in_file = DeviceKey::read(&secret)?;
         let keyring = if in_file.is_none() && self.has_keyring { self.keyring()? } else { None };
         let in_keyring = match &keyring {
-            Some(keyring) => self.stored(keyring)?,
+            Some(keyring) => self.load_from_keyring(keyring)?,
             None => None,
         };
         if let Some(key) = in_file.or(in_keyring) {
-            return match known {
-                Some(known) if known != key.public() => Err(DeviceKeyError::Differs(self.public_file())),
+            return match public {
+                Some(public) if public != key.public() => Err(DeviceKeyError::Mismatch(self.public_file())),
                 Some(_) => Ok(key),
                 // The file can be missing if the process was killed between the two steps below.
                 None => self.write_public(&key.public()).map(|()| key),
             };
         }
-        if known.is_some() {
+        if public.is_some() {
             return Err(DeviceKeyError::Missing(self.public_file()));
         }
         let key = DeviceKey::generate()?;
@@ -75,7 +75,7 @@ impl KeyStore {
 
     /// Opens the keyring. Returns `None` if no keyring is available.
     fn keyring(&self) -> Result<Option<Keyring>, DeviceKeyError> {
-        match Keyring::open_unlocked(Shelf::Record) {
+        match Keyring::open_unlocked(KeyringSection::AuditLog) {
             Ok(Some(keyring)) => Ok(Some(keyring)),
             Ok(None) => Err(DeviceKeyError::Locked),
             Err(SecretError::NoKeyring(_)) => Ok(None),
@@ -83,7 +83,7 @@ impl KeyStore {
         }
     }
 
-    fn stored(&self, keyring: &Keyring) -> Result<Option<DeviceKey>, DeviceKeyError> {
+    fn load_from_keyring(&self, keyring: &Keyring) -> Result<Option<DeviceKey>, DeviceKeyError> {
         match keyring.get(&self.name()?) {
             Ok(secret) => {
                 let key = DeviceKey::restore(&secret);
@@ -96,9 +96,9 @@ impl KeyStore {
 
     /// Returns the key's name in the keyring. The name is unique for each state directory.
     fn name(&self) -> Result<SecretName, DeviceKeyError> {
-        let place = digest::digest(&digest::SHA256, self.dir.as_os_str().as_encoded_bytes());
-        let place: String = place.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(SecretName::try_from(format!("device-key-{place}").as_str()).map_err(SecretError::from)?)
+        let dir_hash = digest::digest(&digest::SHA256, self.dir.as_os_str().as_encoded_bytes());
+        let dir_hash: String = dir_hash.as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Ok(SecretName::try_from(format!("device-key-{dir_hash}").as_str()).map_err(SecretError::from)?)
     }
 
     fn write_public(&self, key: &PublicKey) -> Result<(), DeviceKeyError> {
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
         // The public key that the user wrote down would not verify heads signed with a different key.
         DeviceKey::generate().unwrap().write(&dir.path().join("device-key")).unwrap();
-        assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Differs(_))));
+        assert!(matches!(store.open_or_create(), Err(DeviceKeyError::Mismatch(_))));
         key.write(&dir.path().join("device-key")).unwrap();
         assert_eq!(store.open_or_create().unwrap().public(), key.public());
         std::fs::remove_file(dir.path().join("device-key")).unwrap();

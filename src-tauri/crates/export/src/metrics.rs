@@ -3,7 +3,7 @@
 //! - Values are cumulative since the daemon's start, so a lost request loses no data.
 
 use crate::names;
-use crate::otlp::texts;
+use crate::otlp::string_attributes;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
 use opentelemetry_proto::tonic::metrics::v1::{
@@ -27,13 +27,13 @@ struct Sample<'a> {
 
 /// Period that the values cover, in nanoseconds since the Unix epoch.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Covered {
+pub(crate) struct MetricPeriod {
     pub(crate) start: u64,
     pub(crate) now: u64,
 }
 
 /// Converts metrics from the text format. Skips metrics of an unknown type.
-pub(crate) fn converted(text: &str, covered: Covered) -> Vec<Metric> {
+pub(crate) fn convert(text: &str, period: MetricPeriod) -> Vec<Metric> {
     let mut families: Vec<Family<'_>> = Vec::new();
     let mut help = ("", "");
     for line in text.lines() {
@@ -47,7 +47,7 @@ pub(crate) fn converted(text: &str, covered: Covered) -> Vec<Metric> {
             family.samples.push(sample);
         }
     }
-    families.iter().filter_map(|family| metric(family, covered)).collect()
+    families.iter().filter_map(|family| metric(family, period)).collect()
 }
 
 /// Parses `name{label="value"} 5`. Labels of IronCurtain's own metrics contain no quotes or commas.
@@ -64,17 +64,17 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     Some(Sample { name, labels: labels.collect(), value: value.parse().ok()? })
 }
 
-fn metric(family: &Family<'_>, covered: Covered) -> Option<Metric> {
+fn metric(family: &Family<'_>, period: MetricPeriod) -> Option<Metric> {
     let known = names::METRICS.iter().find(|known| known.ours == family.name);
-    let (name, unit, fixed) = match known {
+    let (name, unit, attributes) = match known {
         Some(known) => (known.name, known.unit, known.attributes),
         None => (family.name, "", &[][..]),
     };
     let points = || {
         let point = |sample: &Sample<'_>| NumberDataPoint {
-            attributes: texts(&[fixed, &sample.labels].concat()),
-            start_time_unix_nano: covered.start,
-            time_unix_nano: covered.now,
+            attributes: string_attributes(&[attributes, &sample.labels].concat()),
+            start_time_unix_nano: period.start,
+            time_unix_nano: period.now,
             value: Some(Value::AsDouble(sample.value)),
             ..NumberDataPoint::default()
         };
@@ -87,7 +87,7 @@ fn metric(family: &Family<'_>, covered: Covered) -> Option<Metric> {
         }
         "gauge" => Data::Gauge(Gauge { data_points: points() }),
         "histogram" => Data::Histogram(Histogram {
-            data_points: vec![histogram(family, fixed, covered)],
+            data_points: vec![histogram(family, attributes, period)],
             aggregation_temporality: cumulative,
         }),
         _ => return None,
@@ -102,24 +102,24 @@ fn metric(family: &Family<'_>, covered: Covered) -> Option<Metric> {
 }
 
 /// Converts cumulative buckets to a count for each bucket.
-fn histogram(family: &Family<'_>, fixed: &[(&str, &str)], covered: Covered) -> HistogramDataPoint {
+fn histogram(family: &Family<'_>, attributes: &[(&str, &str)], period: MetricPeriod) -> HistogramDataPoint {
     let value = |suffix: &str| {
-        let ends = |sample: &&Sample<'_>| sample.name.strip_prefix(family.name) == Some(suffix);
-        family.samples.iter().find(ends).map(|sample| sample.value)
+        let has_suffix = |sample: &&Sample<'_>| sample.name.strip_prefix(family.name) == Some(suffix);
+        family.samples.iter().find(has_suffix).map(|sample| sample.value)
     };
-    let (mut bounds, mut counts, mut before) = (Vec::new(), Vec::new(), 0);
+    let (mut bounds, mut counts, mut previous) = (Vec::new(), Vec::new(), 0);
     for sample in family.samples.iter().filter(|sample| sample.name.ends_with("_bucket")) {
         let Some((_, limit)) = sample.labels.iter().find(|(name, _)| *name == "le") else { continue };
         bounds.extend(limit.parse::<f64>().ok().filter(|limit| limit.is_finite()));
-        let until = whole(sample.value);
-        counts.push(until.saturating_sub(before));
-        before = until;
+        let cumulative = to_count(sample.value);
+        counts.push(cumulative.saturating_sub(previous));
+        previous = cumulative;
     }
     HistogramDataPoint {
-        attributes: texts(fixed),
-        start_time_unix_nano: covered.start,
-        time_unix_nano: covered.now,
-        count: value("_count").map_or(before, whole),
+        attributes: string_attributes(attributes),
+        start_time_unix_nano: period.start,
+        time_unix_nano: period.now,
+        count: value("_count").map_or(previous, to_count),
         sum: value("_sum"),
         bucket_counts: counts,
         explicit_bounds: bounds,
@@ -128,7 +128,7 @@ fn histogram(family: &Family<'_>, fixed: &[(&str, &str)], covered: Covered) -> H
 }
 
 /// Converts a count, which the text format represents as a floating-point number.
-fn whole(value: f64) -> u64 {
+fn to_count(value: f64) -> u64 {
     format!("{value:.0}").parse().unwrap_or(0)
 }
 
@@ -156,7 +156,7 @@ ironcurtain_call_seconds_bucket{le=\"+Inf\"} 4
 
     #[test]
     fn each_kind_of_metric_is_converted() {
-        let all = converted(TEXT, Covered { start: 1, now: 2 });
+        let all = convert(TEXT, MetricPeriod { start: 1, now: 2 });
         let [calls, sessions, durations] = all.as_slice() else { panic!("{all:?}") };
         let Some(Data::Sum(sum)) = &calls.data else { panic!("{calls:?}") };
         assert!(sum.is_monotonic && sum.aggregation_temporality == 2);
@@ -165,7 +165,7 @@ ironcurtain_call_seconds_bucket{le=\"+Inf\"} 4
             sum.data_points.iter().map(value).collect::<Vec<_>>(),
             [5.0, 2.0].map(|v| Some(Value::AsDouble(v)))
         );
-        assert_eq!(sum.data_points[1].attributes, texts(&[("decision", "deny")]));
+        assert_eq!(sum.data_points[1].attributes, string_attributes(&[("decision", "deny")]));
         assert_eq!(
             (calls.name.as_str(), calls.description.as_str()),
             ("ironcurtain_calls", "Tool calls, by decision")

@@ -8,7 +8,7 @@ use crate::event::Severity;
 use crate::names;
 use crate::otlp::attributes_as_json;
 use crate::paths::PathForm;
-use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange};
+use ironcurtain_audit::{FollowedEntry, Follower, LogPosition, LostRange};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -26,7 +26,7 @@ const CLASS: u32 = 6003;
 /// First bytes of every event.
 const PREFIX: &[u8] = b"{\"activity_id\":";
 
-/// Number of bytes at the end of the file that are searched for the last line.
+/// Number of bytes at the tail of the file that are searched for the last line.
 const LAST_LINE: u64 = 1024 * 1024;
 
 /// Error returned when events cannot be written.
@@ -71,21 +71,21 @@ pub fn append_ocsf(log: &Path, file: &Path, form: &PathForm) -> Result<OcsfWritt
         Err(TryLockError::Error(problem)) => return Err(OcsfError::Write(problem)),
     }
     let last = last_event(&mut file)?;
-    let place = LogPlace::oldest(log).map_err(OcsfError::Log)?;
-    let mut follower = Follower::new(log, place);
+    let start = LogPosition::oldest(log).map_err(OcsfError::Log)?;
+    let mut follower = Follower::new(log, start);
     let mut written = OcsfWritten { events: 0, lost: 0 };
     if let Some(last) = &last {
-        written.lost = follower.place().written.entries.saturating_sub(last.sequence);
+        written.lost = follower.position().written.entries.saturating_sub(last.sequence);
     }
     let mut out = BufWriter::new(file);
-    let mut is_found = written.lost > 0;
+    let mut found_last = written.lost > 0;
     while let Some(next) = follower.read_next().map_err(OcsfError::Log)? {
         let (entry, link) = match next {
             FollowedEntry::Entry { entry, link, .. } => (entry, link),
             FollowedEntry::Lost(LostRange { after, until }) => {
                 let written_until = last.as_ref().map_or(0, |last| last.sequence);
                 written.lost += until.entries.saturating_sub(after.entries.max(written_until));
-                is_found |= until.entries >= written_until;
+                found_last |= until.entries >= written_until;
                 continue;
             }
         };
@@ -93,17 +93,17 @@ pub fn append_ocsf(log: &Path, file: &Path, form: &PathForm) -> Result<OcsfWritt
             if entry.seq == last.sequence && link != last.uid {
                 return Err(OcsfError::Replaced(last.sequence));
             }
-            is_found = true;
+            found_last = true;
             continue;
         }
-        if let Some(last) = last.as_ref().filter(|_| !is_found) {
+        if let Some(last) = last.as_ref().filter(|_| !found_last) {
             return Err(OcsfError::Replaced(last.sequence));
         }
-        let event = ocsf(&ExportedEvent::of(&entry, &link, form), entry.seq);
+        let event = ocsf(&ExportedEvent::from_entry(&entry, &link, form), entry.seq);
         writeln!(out, "{event}").map_err(OcsfError::Write)?;
         written.events += 1;
     }
-    if let Some(last) = last.filter(|last| follower.place().written.entries < last.sequence) {
+    if let Some(last) = last.filter(|last| follower.position().written.entries < last.sequence) {
         return Err(OcsfError::Replaced(last.sequence));
     }
     out.flush().map_err(OcsfError::Write)?;
@@ -125,13 +125,13 @@ fn last_event(file: &mut File) -> Result<Option<Metadata>, OcsfError> {
     }
     let length = file.metadata().map_err(OcsfError::Write)?.len();
     let begin = length.saturating_sub(LAST_LINE);
-    let mut end = Vec::new();
+    let mut tail = Vec::new();
     file.seek(SeekFrom::Start(begin)).map_err(OcsfError::Write)?;
-    file.read_to_end(&mut end).map_err(OcsfError::Write)?;
-    let end_of_file = end.clone();
-    let complete = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    end.truncate(complete);
-    let Some(line) = end.split(|byte| *byte == b'\n').rev().find(|line| !line.is_empty()) else {
+    file.read_to_end(&mut tail).map_err(OcsfError::Write)?;
+    let end_of_file = tail.clone();
+    let complete = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    tail.truncate(complete);
+    let Some(line) = tail.split(|byte| *byte == b'\n').rev().find(|line| !line.is_empty()) else {
         // Remove an incomplete first line only if it starts like an event.
         let is_ours = end_of_file.starts_with(PREFIX) || PREFIX.starts_with(&end_of_file);
         if !is_ours || begin > 0 {
@@ -315,8 +315,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (log, file) = (dir.path().join("audit"), dir.path().join("ocsf.jsonl"));
         std::fs::create_dir(&log).unwrap();
-        let append = || append_ocsf(&log, &file, &PathForm::Absent);
-        for foreign in ["not an event\n", "no line end", "{\"a\":1}\n", "{\"a\":1}"] {
+        let append = || append_ocsf(&log, &file, &PathForm::Omitted);
+        for foreign in ["not an event\n", "no line tail", "{\"a\":1}\n", "{\"a\":1}"] {
             std::fs::write(&file, foreign).unwrap();
             assert!(matches!(append(), Err(OcsfError::Foreign)), "{foreign}");
             assert_eq!(std::fs::read_to_string(&file).unwrap(), foreign);

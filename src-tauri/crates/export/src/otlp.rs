@@ -72,8 +72,12 @@ fn record(event: &ExportedEvent) -> LogRecord {
         observed_time_unix_nano: time,
         severity_number: number.into(),
         severity_text: text.to_owned(),
-        body: Some(any(Any::StringValue(event.body.clone()))),
-        attributes: event.attributes.iter().map(|(name, value)| pair(name, attribute(value))).collect(),
+        body: Some(any_value(Any::StringValue(event.body.clone()))),
+        attributes: event
+            .attributes
+            .iter()
+            .map(|(name, value)| attribute_pair(name, attribute(value)))
+            .collect(),
         event_name: event.name.clone(),
         ..LogRecord::default()
     }
@@ -92,7 +96,7 @@ fn attribute(attribute: &Attribute) -> Any {
         Attribute::Number(number) => Any::IntValue(*number),
         Attribute::Flag(on) => Any::BoolValue(*on),
         Attribute::List(items) => {
-            let values = items.iter().map(|item| any(Any::StringValue(item.clone()))).collect();
+            let values = items.iter().map(|item| any_value(Any::StringValue(item.clone()))).collect();
             Any::ArrayValue(ArrayValue { values })
         }
     }
@@ -104,7 +108,7 @@ fn resource(instance: &str) -> Resource {
         (names::SERVICE_VERSION, env!("CARGO_PKG_VERSION")),
         (names::INSTANCE, instance),
     ];
-    Resource { attributes: texts(&attributes), ..Resource::default() }
+    Resource { attributes: string_attributes(&attributes), ..Resource::default() }
 }
 
 fn scope() -> InstrumentationScope {
@@ -116,14 +120,14 @@ fn scope() -> InstrumentationScope {
 }
 
 /// Returns attributes with text values.
-pub(crate) fn texts(pairs: &[(&str, &str)]) -> Vec<KeyValue> {
-    pairs.iter().map(|(name, value)| pair(name, Any::StringValue((*value).to_owned()))).collect()
+pub(crate) fn string_attributes(pairs: &[(&str, &str)]) -> Vec<KeyValue> {
+    pairs.iter().map(|(name, value)| attribute_pair(name, Any::StringValue((*value).to_owned()))).collect()
 }
 
-fn pair(name: &str, value: Any) -> KeyValue {
-    KeyValue { key: name.to_owned(), value: Some(any(value)), ..KeyValue::default() }
+fn attribute_pair(name: &str, value: Any) -> KeyValue {
+    KeyValue { key: name.to_owned(), value: Some(any_value(value)), ..KeyValue::default() }
 }
 
-fn any(value: Any) -> AnyValue {
+fn any_value(value: Any) -> AnyValue {
     AnyValue { value: Some(value) }
 }

@@ -4,7 +4,7 @@ use ring::{digest, hmac};
 use std::fmt;
 
 /// Length of a hash, in bytes. Collisions are negligible at this length.
-const HASH: usize = 16;
+const HASH_LEN: usize = 16;
 
 /// Key that hashes paths. It never leaves the machine, so a collector cannot verify guessed paths by hashing them.
 #[derive(Clone)]
@@ -13,7 +13,7 @@ pub struct PathKey(hmac::Key);
 impl PathKey {
     /// Derives the key from a secret.
     #[must_use]
-    pub fn derived(secret: &[u8]) -> Self {
+    pub fn derive(secret: &[u8]) -> Self {
         let mut text = b"ironcurtain path key\n".to_vec();
         text.extend_from_slice(secret);
         let key = digest::digest(&digest::SHA256, &text);
@@ -35,21 +35,22 @@ pub enum PathForm {
     /// As keyed hashes. The same path always has the same hash.
     Hashed(PathKey),
     /// Omitted.
-    Absent,
+    Omitted,
 }
 
 impl PathForm {
     /// Returns the path in this form, or `None` if it is omitted.
     #[must_use]
-    pub fn of(&self, path: &str) -> Option<String> {
+    pub fn format(&self, path: &str) -> Option<String> {
         match self {
             Self::Full => Some(ironcurtain_audit::redacted_text(path)),
             Self::Hashed(key) => {
                 let tag = hmac::sign(&key.0, path.as_bytes());
-                let hex: String = tag.as_ref().iter().take(HASH).map(|byte| format!("{byte:02x}")).collect();
+                let hex: String =
+                    tag.as_ref().iter().take(HASH_LEN).map(|byte| format!("{byte:02x}")).collect();
                 Some(format!("hmac-sha256:{hex}"))
             }
-            Self::Absent => None,
+            Self::Omitted => None,
         }
     }
 }
@@ -60,15 +61,15 @@ mod tests {
 
     #[test]
     fn hash_depends_on_path_and_key_and_reveals_neither() {
-        let form = |secret: &[u8]| PathForm::Hashed(PathKey::derived(secret));
-        let hash = |secret: &[u8], path: &str| form(secret).of(path).unwrap();
+        let form = |secret: &[u8]| PathForm::Hashed(PathKey::derive(secret));
+        let hash = |secret: &[u8], path: &str| form(secret).format(path).unwrap();
         assert_eq!(hash(b"k", "/home/u/a"), hash(b"k", "/home/u/a"));
         assert_ne!(hash(b"k", "/home/u/a"), hash(b"k", "/home/u/b"));
         assert_ne!(hash(b"k", "/home/u/a"), hash(b"l", "/home/u/a"));
         assert!(hash(b"k", "/home/u/a").starts_with("hmac-sha256:"));
-        assert_eq!(hash(b"k", "/home/u/a").len(), "hmac-sha256:".len() + 2 * HASH);
-        assert_eq!(PathForm::Full.of("/a").as_deref(), Some("/a"));
-        assert_eq!(PathForm::Absent.of("/a"), None);
+        assert_eq!(hash(b"k", "/home/u/a").len(), "hmac-sha256:".len() + 2 * HASH_LEN);
+        assert_eq!(PathForm::Full.format("/a").as_deref(), Some("/a"));
+        assert_eq!(PathForm::Omitted.format("/a"), None);
         assert_eq!(format!("{:?}", form(b"k")), "Hashed(PathKey)");
     }
 }

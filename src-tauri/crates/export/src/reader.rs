@@ -2,7 +2,7 @@
 
 use crate::event::ExportedEvent;
 use crate::paths::PathForm;
-use ironcurtain_audit::{FollowedEntry, Follower, LogPlace, LostRange, Written};
+use ironcurtain_audit::{ChainPosition, FollowedEntry, Follower, LogPosition, LostRange};
 use std::io;
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(crate) struct ReadEntry {
     pub(crate) event: ExportedEvent,
     /// Position after the entry.
-    pub(crate) place: LogPlace,
+    pub(crate) position: LogPosition,
     /// Length of the entry's line, in bytes.
     pub(crate) bytes: u64,
 }
@@ -34,14 +34,14 @@ pub(crate) struct Reader {
     form: PathForm,
     /// Log follower, or `None` while a thread uses it and after such a thread has failed.
     follower: Option<Follower>,
-    place: LogPlace,
+    position: LogPosition,
     /// `true` once the stored position has been compared with the log.
     is_compared: bool,
 }
 
 impl Reader {
-    pub(crate) fn new(log: PathBuf, form: PathForm, place: LogPlace) -> Self {
-        Self { log, form, follower: None, place, is_compared: false }
+    pub(crate) fn new(log: PathBuf, form: PathForm, position: LogPosition) -> Self {
+        Self { log, form, follower: None, position, is_compared: false }
     }
 
     /// Returns `true` once the stored position has been compared with the log.
@@ -50,53 +50,61 @@ impl Reader {
     }
 
     /// Returns the position after the last entry that was read.
-    pub(crate) fn place(&self) -> &LogPlace {
-        &self.place
+    pub(crate) fn position(&self) -> &LogPosition {
+        &self.position
     }
 
     /// Returns the number of unread bytes.
     pub(crate) async fn behind(&mut self) -> io::Result<u64> {
-        self.with(|follower| follower.behind()).await
+        self.with_follower(|follower| follower.behind()).await
     }
 
     /// Skips entries until at most `limit` bytes are unread.
     pub(crate) async fn skip_to(&mut self, limit: u64) -> io::Result<()> {
-        self.with(move |follower| follower.skip_to(limit)).await
+        self.with_follower(move |follower| follower.skip_to(limit)).await
     }
 
-    /// Compares the stored position with the log on the first call, and returns the lost range, if any.
+    /// Compares the stored position with the log on the first call and returns the lost range, if any.
     pub(crate) async fn compare(&mut self) -> io::Result<Option<LostRange>> {
         if self.is_compared {
             return Ok(None);
         }
-        let lost = self.with(Follower::compare).await?;
+        let lost = self.with_follower(Follower::compare).await?;
         self.is_compared = true;
         Ok(lost)
     }
 
     /// Reads entries up to the position `synced`, or returns a lost range. The writer knows the hash at that position,
     /// so an edited file is an error even if the hashes after the edit are valid.
-    pub(crate) async fn read(&mut self, synced: Written, most: usize) -> io::Result<ReadEntries> {
+    pub(crate) async fn read(
+        &mut self,
+        synced: ChainPosition,
+        max_entries: usize,
+    ) -> io::Result<ReadEntries> {
         let (form, log) = (self.form.clone(), self.log.clone());
-        self.with(move |follower| {
-            let (mut found, mut total) = (ReadEntries::default(), 0);
-            while found.entries.len() < most && total < MAX_BYTES {
-                let before = follower.place().clone();
+        self.with_follower(move |follower| {
+            let (mut result, mut bytes_read) = (ReadEntries::default(), 0);
+            while result.entries.len() < max_entries && bytes_read < MAX_BYTES {
+                let before = follower.position().clone();
                 if before.written.entries >= synced.entries {
                     break;
                 }
                 match follower.read_next()? {
                     Some(FollowedEntry::Entry { entry, link, bytes }) => {
-                        let after = &follower.place().written;
+                        let after = &follower.position().written;
                         if after.entries == synced.entries && *after != synced {
-                            return Err(replaced(after.entries));
+                            return Err(replaced_entry_error(after.entries));
                         }
-                        total += bytes;
-                        let event = ExportedEvent::of(&entry, &link, &form);
-                        found.entries.push(ReadEntry { event, place: follower.place().clone(), bytes });
+                        bytes_read += bytes;
+                        let event = ExportedEvent::from_entry(&entry, &link, &form);
+                        result.entries.push(ReadEntry {
+                            event,
+                            position: follower.position().clone(),
+                            bytes,
+                        });
                     }
-                    Some(FollowedEntry::Lost(range)) if found.entries.is_empty() => {
-                        found.lost = Some(range);
+                    Some(FollowedEntry::Lost(range)) if result.entries.is_empty() => {
+                        result.lost = Some(range);
                         break;
                     }
                     Some(FollowedEntry::Lost(_)) => {
@@ -107,33 +115,33 @@ impl Reader {
                     None => break,
                 }
             }
-            Ok(found)
+            Ok(result)
         })
         .await
     }
 
     /// Runs a blocking function. After a failure, reading continues from the last position.
-    async fn with<T: Send + 'static>(
+    async fn with_follower<T: Send + 'static>(
         &mut self,
-        ask: impl FnOnce(&mut Follower) -> io::Result<T> + Send + 'static,
+        read: impl FnOnce(&mut Follower) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
         let mut follower = self.follower.take().unwrap_or_else(|| {
             let follower = if self.is_compared { Follower::resume } else { Follower::new };
-            follower(&self.log, self.place.clone())
+            follower(&self.log, self.position.clone())
         });
-        let asked = tokio::task::spawn_blocking(move || {
-            let answer = ask(&mut follower);
-            (answer, follower)
+        let task = tokio::task::spawn_blocking(move || {
+            let result = read(&mut follower);
+            (result, follower)
         });
-        let (answer, follower) = asked.await.map_err(io::Error::other)?;
-        if answer.is_ok() {
-            self.place = follower.place().clone();
+        let (result, follower) = task.await.map_err(io::Error::other)?;
+        if result.is_ok() {
+            self.position = follower.position().clone();
             self.follower = Some(follower);
         }
-        answer
+        result
     }
 }
 
-fn replaced(entry: u64) -> io::Error {
+fn replaced_entry_error(entry: u64) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("entry {entry} is not the one that was written"))
 }

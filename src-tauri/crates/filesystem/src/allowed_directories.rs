@@ -20,14 +20,14 @@ use crate::resolved_path::ResolvedPath;
 #[derive(Debug, Default)]
 pub(crate) struct AllowedDirectories {
     directories: Vec<PathBuf>,
-    narrowed: AtomicBool,
+    is_narrowed: AtomicBool,
 }
 
 impl AllowedDirectories {
     /// Creates a set of these directories and everything below them. A directory whose path contains a symlink must
     /// also be listed under its real path.
     pub(crate) fn new(directories: Vec<PathBuf>) -> Self {
-        Self { directories, narrowed: AtomicBool::new(false) }
+        Self { directories, is_narrowed: AtomicBool::new(false) }
     }
 
     /// Iterates over the allowed directories in their original order.
@@ -38,13 +38,13 @@ impl AllowedDirectories {
     /// Marks this set as replaced by `next`. If `next` lacks a directory of this set, running calls are cancelled.
     pub(crate) fn replace_with(&self, next: &Self) {
         if !self.directories.iter().all(|directory| next.directories.contains(directory)) {
-            self.narrowed.store(true, Ordering::Release);
+            self.is_narrowed.store(true, Ordering::Release);
         }
     }
 
     /// Returns `true` if a directory of this set is no longer allowed.
-    pub(crate) fn narrowed(&self) -> bool {
-        self.narrowed.load(Ordering::Acquire)
+    pub(crate) fn is_narrowed(&self) -> bool {
+        self.is_narrowed.load(Ordering::Acquire)
     }
 
     /// Checks a path that an agent sent. The last components of the path need not exist.
@@ -56,14 +56,14 @@ impl AllowedDirectories {
         }
         let absolute = self.absolute(&expanded);
         if requested.contains('\0') || !self.contains(&absolute) {
-            return Err(ToolError::Outside { path: lossy(&absolute), allowed: self.listing() });
+            return Err(ToolError::OutsideAllowed { path: lossy(&absolute), allowed: self.joined_list() });
         }
         let real = match fs::canonicalize(&absolute) {
-            Ok(real) => self.confirm(real)?,
+            Ok(real) => self.check_real_path(real)?,
             Err(error) if error.kind() == ErrorKind::NotFound => self.resolve_missing(&absolute)?,
             Err(error) => return Err(ToolError::io(error, "realpath", &absolute)),
         };
-        self.place(real)
+        self.open_resolved(real)
     }
 
     /// Makes a path absolute. Joins a relative path to the first allowed directory for which the result is in an
@@ -90,14 +90,17 @@ impl AllowedDirectories {
             .iter()
             .filter(|directory| absolute.starts_with(directory))
             .max_by_key(|directory| directory.as_os_str().len())
-            .ok_or_else(|| ToolError::Outside { path: lossy(absolute), allowed: self.listing() })?;
+            .ok_or_else(|| ToolError::OutsideAllowed {
+                path: lossy(absolute),
+                allowed: self.joined_list(),
+            })?;
         let mut current = fs::canonicalize(base).map_err(|_| no_parent())?;
         let below = absolute.strip_prefix(base).unwrap_or(Path::new(""));
         let mut components = below.components();
         while let Some(component) = components.next() {
             let name = component.as_os_str();
-            let found = current.join(name);
-            match fs::symlink_metadata(&found) {
+            let child = current.join(name);
+            match fs::symlink_metadata(&child) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     // Nothing exists below this point, so there are no symlinks left to resolve.
@@ -105,29 +108,29 @@ impl AllowedDirectories {
                     current.extend(components);
                     return Ok(current);
                 }
-                Err(error) => return Err(ToolError::io(error, "lstat", &found)),
+                Err(error) => return Err(ToolError::io(error, "lstat", &child)),
             }
-            let real = fs::canonicalize(&found).map_err(|error| {
+            let real = fs::canonicalize(&child).map_err(|error| {
                 if error.kind() == ErrorKind::NotFound {
                     no_parent()
                 } else {
-                    ToolError::io(error, "realpath", &found)
+                    ToolError::io(error, "realpath", &child)
                 }
             })?;
-            current = self.confirm(real)?;
+            current = self.check_real_path(real)?;
         }
         Ok(current)
     }
 
-    fn confirm(&self, real: PathBuf) -> Result<PathBuf, ToolError> {
+    fn check_real_path(&self, real: PathBuf) -> Result<PathBuf, ToolError> {
         if self.contains(&real) {
             Ok(real)
         } else {
-            Err(ToolError::LinkOutside { path: lossy(&real), allowed: self.listing() })
+            Err(ToolError::LinkTargetOutside { path: lossy(&real), allowed: self.joined_list() })
         }
     }
 
-    fn place(&self, real: PathBuf) -> Result<ResolvedPath, ToolError> {
+    fn open_resolved(&self, real: PathBuf) -> Result<ResolvedPath, ToolError> {
         let base = self
             .directories
             .iter()
@@ -135,7 +138,7 @@ impl AllowedDirectories {
             .max_by_key(|directory| directory.as_os_str().len());
         match base {
             Some(base) => ResolvedPath::open(base, real),
-            None => Err(ToolError::LinkOutside { path: lossy(&real), allowed: self.listing() }),
+            None => Err(ToolError::LinkTargetOutside { path: lossy(&real), allowed: self.joined_list() }),
         }
     }
 
@@ -144,7 +147,7 @@ impl AllowedDirectories {
         self.directories.iter().any(|directory| path.starts_with(directory))
     }
 
-    fn listing(&self) -> String {
+    fn joined_list(&self) -> String {
         self.directories().collect::<Vec<_>>().join(", ")
     }
 }
@@ -166,8 +169,8 @@ mod tests {
         let allowed = AllowedDirectories::new(vec![root.join("in")]);
         let inside = root.join("in/file").to_string_lossy().into_owned();
         for requested in [inside.as_str(), "file", "./a/../file", "good", "absolute"] {
-            let place = allowed.resolve(requested).expect(requested);
-            assert_eq!(place.path(), root.join("in/file"), "{requested}");
+            let open_resolved = allowed.resolve(requested).expect(requested);
+            assert_eq!(open_resolved.path(), root.join("in/file"), "{requested}");
         }
         let list = root.join("in").display().to_string();
         for (requested, real) in [("../out/secret", "out/secret"), ("../in2", "in2")] {
@@ -194,10 +197,10 @@ mod tests {
     fn missing_paths_may_be_created_but_not_through_a_link_that_leads_out() {
         let (_keep, root) = tree();
         let allowed = AllowedDirectories::new(vec![root.join("in")]);
-        let place = allowed.resolve("new/deep/file").expect("allowed");
-        assert_eq!(place.path(), root.join("in/new/deep/file"));
+        let open_resolved = allowed.resolve("new/deep/file").expect("allowed");
+        assert_eq!(open_resolved.path(), root.join("in/new/deep/file"));
         assert!(matches!(allowed.resolve("dangling"), Err(ToolError::NoParent(_))));
-        assert!(matches!(allowed.resolve("badder/new"), Err(ToolError::LinkOutside { .. })));
+        assert!(matches!(allowed.resolve("badder/new"), Err(ToolError::LinkTargetOutside { .. })));
         assert!(matches!(allowed.resolve("loop"), Err(ToolError::Io(_))));
     }
 
@@ -209,19 +212,19 @@ mod tests {
         }
         let allowed = AllowedDirectories::new(vec![root.join("in")]);
         for name in ["\u{e9}te\u{301}", "\u{e9}t\u{e9}", "\u{212a}eys", "\u{212b}", "a\u{30a}"] {
-            let place = allowed.resolve(name).expect("allowed");
-            assert_eq!(place.path(), root.join("in").join(name));
-            assert!(place.metadata().is_err(), "{name} exists");
+            let open_resolved = allowed.resolve(name).expect("allowed");
+            assert_eq!(open_resolved.path(), root.join("in").join(name));
+            assert!(open_resolved.metadata().is_err(), "{name} exists");
         }
-        let place = allowed.resolve("e\u{301}t\u{e9}").expect("allowed");
-        assert!(place.metadata().is_ok_and(|found| found.is_file()));
+        let open_resolved = allowed.resolve("e\u{301}t\u{e9}").expect("allowed");
+        assert!(open_resolved.metadata().is_ok_and(|child| child.is_file()));
     }
 
     #[test]
     fn an_empty_list_allows_nothing() {
         let nothing = AllowedDirectories::default();
         for requested in ["/", "/etc/passwd", "x", "", "~", "\0"] {
-            assert!(matches!(nothing.resolve(requested), Err(ToolError::Outside { .. })));
+            assert!(matches!(nothing.resolve(requested), Err(ToolError::OutsideAllowed { .. })));
         }
         assert!(matches!(nothing.resolve("C:\\x"), Err(ToolError::WindowsStyle(_))));
     }
@@ -235,10 +238,10 @@ mod tests {
         let allowed = AllowedDirectories::new(vec![root.join("in"), nested.clone()]);
         allowed.resolve("nested/secret").expect("a real directory");
         // Replaces the directory with a symlink after the check.
-        let place = |allowed: &AllowedDirectories| allowed.place(nested.join("secret"));
+        let open_resolved = |allowed: &AllowedDirectories| allowed.open_resolved(nested.join("secret"));
         fs::remove_dir_all(&nested).expect("removed");
         symlink(root.join("out"), &nested).expect("link");
-        assert!(place(&allowed).is_err());
+        assert!(open_resolved(&allowed).is_err());
     }
 
     #[test]
@@ -247,7 +250,7 @@ mod tests {
         let two = AllowedDirectories::new(vec!["/b".into(), "/a".into()]);
         one.replace_with(&two);
         two.replace_with(&one);
-        assert_eq!((one.narrowed(), two.narrowed()), (false, true));
+        assert_eq!((one.is_narrowed(), two.is_narrowed()), (false, true));
     }
 
     /// Creates a temporary tree with the directories `in`, `in2` and `out`. Tests allow only `in`.

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
     #[error("Access denied - path outside allowed directories: {path} not in {allowed}")]
-    Outside { path: String, allowed: String },
+    OutsideAllowed { path: String, allowed: String },
     #[error("Access denied - symlink target outside allowed directories: {path} not in {allowed}")]
-    LinkOutside { path: String, allowed: String },
+    LinkTargetOutside { path: String, allowed: String },
     #[error("Access denied - Windows-style path received on a POSIX host: {0}")]
     WindowsStyle(String),
     #[error("Access denied - not a regular file: {0}")]
@@ -34,7 +34,7 @@ pub(crate) enum ToolError {
     #[error("Directory tree too deep: more than {limit} levels at {path}")]
     TooDeep { path: String, limit: usize },
     #[error("Cancelled: the call was cancelled or its directory is no longer allowed")]
-    Stopped,
+    Cancelled,
     #[error("MCP error -32602: Tool {0} not found")]
     UnknownTool(String),
     #[error("MCP error -32602: Input validation error: Invalid arguments for tool {tool}: {reason}")]

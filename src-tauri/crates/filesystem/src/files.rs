@@ -15,27 +15,27 @@ use crate::resolved_path::ResolvedPath;
 pub(crate) const TEXT_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Opens a regular file for reading.
-pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
+pub(crate) fn open(path: &ResolvedPath) -> Result<File, ToolError> {
     // Opening a device can have side effects, so the type is checked first. The check after opening is the decisive
     // one.
-    let metadata = place.metadata().map_err(|error| ToolError::io(error, "open", place.path()))?;
+    let metadata = path.metadata().map_err(|error| ToolError::io(error, "open", path.path()))?;
     if metadata.is_dir() {
-        return Err(ToolError::io(std::io::ErrorKind::IsADirectory.into(), "read", place.path()));
+        return Err(ToolError::io(std::io::ErrorKind::IsADirectory.into(), "read", path.path()));
     }
     if !metadata.is_file() {
-        return Err(not_regular(place));
+        return Err(not_regular(path));
     }
-    let file = place
+    let file = path
         .open_file(OpenOptions::new().read(true))
-        .map_err(|error| ToolError::io(error, "open", place.path()))?;
-    require_regular(place, file)
+        .map_err(|error| ToolError::io(error, "open", path.path()))?;
+    require_regular(path, file)
 }
 
 /// Reads a whole file of at most `limit` bytes. The error for a larger file includes `advice`.
-pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Result<Vec<u8>, ToolError> {
-    let file = open(place)?;
-    let fail = |error| ToolError::io(error, "read", place.path());
-    let too_large = || ToolError::TooLarge { what: place.path().display().to_string(), limit, advice };
+pub(crate) fn read(path: &ResolvedPath, limit: u64, advice: &'static str) -> Result<Vec<u8>, ToolError> {
+    let file = open(path)?;
+    let fail = |error| ToolError::io(error, "read", path.path());
+    let too_large = || ToolError::TooLarge { what: path.path().display().to_string(), limit, advice };
     let size = file.metadata().map_err(fail)?.len();
     if size > limit {
         return Err(too_large());
@@ -50,8 +50,8 @@ pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Re
 }
 
 /// Reads a whole file as text, replacing invalid UTF-8 with U+FFFD.
-pub(crate) fn read_text(place: &ResolvedPath) -> Result<String, ToolError> {
-    read(place, TEXT_LIMIT, "use head or tail").map(to_text)
+pub(crate) fn read_text(path: &ResolvedPath) -> Result<String, ToolError> {
+    read(path, TEXT_LIMIT, "use head or tail").map(to_text)
 }
 
 /// Decodes bytes as UTF-8, replacing invalid sequences with U+FFFD.
@@ -60,26 +60,26 @@ pub(crate) fn to_text(bytes: Vec<u8>) -> String {
 }
 
 /// Creates a file, or replaces its content in place.
-pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolError> {
-    let fail = |error| ToolError::io(error, "open", place.path());
-    match place.metadata() {
+pub(crate) fn write(path: &ResolvedPath, content: &[u8]) -> Result<(), ToolError> {
+    let fail = |error| ToolError::io(error, "open", path.path());
+    match path.metadata() {
         Ok(metadata) if metadata.is_dir() => return Err(fail(std::io::ErrorKind::IsADirectory.into())),
-        Ok(metadata) if !metadata.is_file() => return Err(not_regular(place)),
+        Ok(metadata) if !metadata.is_file() => return Err(not_regular(path)),
         Ok(_) | Err(_) => {}
     }
-    let file = place.open_file(OpenOptions::new().write(true).create(true)).map_err(fail)?;
-    let mut file = require_regular(place, file)?;
-    let fail = |error| ToolError::io(error, "write", place.path());
+    let file = path.open_file(OpenOptions::new().write(true).create(true)).map_err(fail)?;
+    let mut file = require_regular(path, file)?;
+    let fail = |error| ToolError::io(error, "write", path.path());
     file.set_len(0).map_err(fail)?;
     file.write_all(content).map_err(fail)
 }
 
 /// Returns the open file if it is a regular file, otherwise an error.
-fn require_regular(place: &ResolvedPath, file: File) -> Result<File, ToolError> {
-    let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", place.path()))?;
-    if metadata.is_file() { Ok(file) } else { Err(not_regular(place)) }
+fn require_regular(path: &ResolvedPath, file: File) -> Result<File, ToolError> {
+    let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", path.path()))?;
+    if metadata.is_file() { Ok(file) } else { Err(not_regular(path)) }
 }
 
-fn not_regular(place: &ResolvedPath) -> ToolError {
-    ToolError::NotRegular(place.path().display().to_string())
+fn not_regular(path: &ResolvedPath) -> ToolError {
+    ToolError::NotRegular(path.path().display().to_string())
 }

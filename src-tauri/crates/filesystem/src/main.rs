@@ -40,14 +40,14 @@ fn main() -> ExitCode {
     match run(std::env::args_os().skip(1)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            note(&format!("error: {error:#}"));
+            log(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
 /// Writes a line to the server's log on standard error.
-pub(crate) fn note(text: &str) {
+pub(crate) fn log(text: &str) {
     // INVARIANT: the server keeps running if standard error is closed.
     let _ = writeln!(std::io::stderr(), "ironcurtain-filesystem: {text}");
 }

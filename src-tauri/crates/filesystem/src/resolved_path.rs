@@ -17,7 +17,7 @@ use crate::error::ToolError;
 #[derive(Debug)]
 pub(crate) struct ResolvedPath {
     directory: Dir,
-    below: PathBuf,
+    relative: PathBuf,
     path: PathBuf,
 }
 
@@ -25,12 +25,12 @@ impl ResolvedPath {
     /// Opens the allowed directory `base`, which contains the real path `path`.
     pub(crate) fn open(base: &Path, path: PathBuf) -> Result<Self, ToolError> {
         let directory = open_directory(base).map_err(|error| ToolError::io(error, "open", base))?;
-        let below = match path.strip_prefix(base) {
-            Ok(below) if below.as_os_str().is_empty() => PathBuf::from("."),
-            Ok(below) => below.to_path_buf(),
+        let relative = match path.strip_prefix(base) {
+            Ok(relative) if relative.as_os_str().is_empty() => PathBuf::from("."),
+            Ok(relative) => relative.to_path_buf(),
             Err(_) => return Err(ToolError::io(io::ErrorKind::InvalidInput.into(), "open", &path)),
         };
-        Ok(Self { directory, below, path })
+        Ok(Self { directory, relative, path })
     }
 
     /// Returns the real absolute path, for messages and results only.
@@ -44,18 +44,18 @@ impl ResolvedPath {
     }
 
     /// Returns the path relative to the allowed directory, or `.` for the directory itself.
-    pub(crate) fn below(&self) -> &Path {
-        &self.below
+    pub(crate) fn relative(&self) -> &Path {
+        &self.relative
     }
 
     /// Returns the file's metadata, following symlinks inside the allowed directory.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
-        self.directory.metadata(&self.below)
+        self.directory.metadata(&self.relative)
     }
 
     /// Opens the path as a directory.
     pub(crate) fn open_dir(&self) -> io::Result<Dir> {
-        self.directory.open_dir(&self.below)
+        self.directory.open_dir(&self.relative)
     }
 
     /// Opens the path as a file. Never blocks, even on a named pipe or device.
@@ -66,13 +66,13 @@ impl ResolvedPath {
             let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
             options.custom_flags(flags.bits().cast_signed());
         }
-        self.directory.open_with(&self.below, options).map(cap_std::fs::File::into_std)
+        self.directory.open_with(&self.relative, options).map(cap_std::fs::File::into_std)
     }
 
     /// Opens the parent directory and returns it with the last component.
     pub(crate) fn parent(&self) -> io::Result<(Dir, &OsStr)> {
-        let name = self.below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        let above = self.below.parent().filter(|above| !above.as_os_str().is_empty());
+        let name = self.relative.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let above = self.relative.parent().filter(|above| !above.as_os_str().is_empty());
         let directory = self.directory.open_dir(above.unwrap_or(Path::new(".")))?;
         Ok((directory, name))
     }

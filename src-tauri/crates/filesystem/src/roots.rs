@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::allowed_directories::AllowedDirectories;
-use crate::{note, paths, root_uri};
+use crate::{log, paths, root_uri};
 
 /// Timeout for the client's response to `roots/list`.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,7 +32,7 @@ pub(crate) struct Roots {
 #[derive(Debug)]
 struct Current {
     allowed: Arc<AllowedDirectories>,
-    told_by_client: bool,
+    from_client: bool,
 }
 
 impl Roots {
@@ -53,8 +53,8 @@ impl Roots {
                 // A directory whose path contains a symlink is allowed under both of its paths.
                 Ok(real) if real.is_dir() && real != absolute => usable.extend([absolute, real]),
                 Ok(real) if real.is_dir() => usable.push(real),
-                Ok(_) => note(&format!("warning: {} is not a directory, skipping", absolute.display())),
-                Err(error) => note(&format!("warning: cannot use {}: {error}", absolute.display())),
+                Ok(_) => log(&format!("warning: {} is not a directory, skipping", absolute.display())),
+                Err(error) => log(&format!("warning: cannot use {}: {error}", absolute.display())),
             }
         }
         if usable.is_empty() && !directories.is_empty() {
@@ -63,7 +63,7 @@ impl Roots {
         Ok(Self {
             current: Mutex::new(Current {
                 allowed: Arc::new(AllowedDirectories::new(usable)),
-                told_by_client: false,
+                from_client: false,
             }),
             announced: AtomicU64::new(0),
             applied: watch::Sender::new(0),
@@ -84,8 +84,8 @@ impl Roots {
             if *self.applied.borrow() >= target {
                 return;
             }
-            if tells_roots(client) {
-                self.apply(ask(client).await).await;
+            if supports_roots(client) {
+                self.apply(request_roots(client).await).await;
             }
             self.applied.send_replace(target);
         }
@@ -103,25 +103,25 @@ impl Roots {
         }
     }
 
-    async fn apply(&self, answer: Result<Vec<String>, NoRoots>) {
+    async fn apply(&self, answer: Result<Vec<String>, RootsRequestError>) {
         let directories = match answer {
             Ok(uris) => {
                 let usable = tokio::task::spawn_blocking(move || usable_directories(&uris)).await;
                 usable.unwrap_or_default()
             }
-            Err(problem) if self.lock().told_by_client => {
-                note(&format!("warning: the client did not send its roots ({problem}); nothing is allowed"));
+            Err(problem) if self.lock().from_client => {
+                log(&format!("warning: the client did not send its roots ({problem}); nothing is allowed"));
                 Vec::new()
             }
             Err(problem) => {
-                note(&format!("warning: the client did not send its roots ({problem})"));
+                log(&format!("warning: the client did not send its roots ({problem})"));
                 return;
             }
         };
         let next = Arc::new(AllowedDirectories::new(directories));
         let mut current = self.lock();
         current.allowed.replace_with(&next);
-        *current = Current { allowed: next, told_by_client: true };
+        *current = Current { allowed: next, from_client: true };
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Current> {
@@ -131,25 +131,25 @@ impl Roots {
 
 /// Reason the client's roots are unknown.
 #[derive(Debug, thiserror::Error)]
-enum NoRoots {
+enum RootsRequestError {
     /// The request failed, or the client answered with an error.
     #[error(transparent)]
     Refused(#[from] ServiceError),
     /// The client did not answer within [`TIMEOUT`].
     #[error("no response within {n} s", n = TIMEOUT.as_secs())]
-    Silent,
+    TimedOut,
 }
 
-fn tells_roots(client: &Peer<RoleServer>) -> bool {
+fn supports_roots(client: &Peer<RoleServer>) -> bool {
     client.peer_info().is_some_and(|client| client.capabilities.roots.is_some())
 }
 
 #[expect(deprecated, reason = "deprecated in 2026-07-28; this server supports earlier protocol versions")]
-async fn ask(client: &Peer<RoleServer>) -> Result<Vec<String>, NoRoots> {
+async fn request_roots(client: &Peer<RoleServer>) -> Result<Vec<String>, RootsRequestError> {
     match timeout(TIMEOUT, client.list_roots()).await {
         Ok(Ok(answer)) => Ok(answer.roots.into_iter().map(|root| root.uri).collect()),
         Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(NoRoots::Silent),
+        Err(_) => Err(RootsRequestError::TimedOut),
     }
 }
 
@@ -163,7 +163,7 @@ fn usable_directories(uris: &[String]) -> Vec<PathBuf> {
         match real {
             Some(real) if directories.contains(&real) => {}
             Some(real) => directories.push(real),
-            None => note(&format!("warning: root {uri:?} is not an accessible directory, skipping")),
+            None => log(&format!("warning: root {uri:?} is not an accessible directory, skipping")),
         }
     }
     directories

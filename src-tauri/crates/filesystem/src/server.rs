@@ -18,7 +18,7 @@ use rmcp::{RoleServer, ServerHandler};
 use crate::roots::Roots;
 use crate::tools::{self, Answer, Call};
 
-const REVISIONS: &[ProtocolVersion] = &[
+const PROTOCOL_VERSIONS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2024_11_05,
     ProtocolVersion::V_2025_03_26,
     ProtocolVersion::V_2025_06_18,
@@ -46,7 +46,7 @@ impl ServerHandler for Server {
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(REVISIONS)
+        Cow::Borrowed(PROTOCOL_VERSIONS)
     }
 
     async fn list_tools(

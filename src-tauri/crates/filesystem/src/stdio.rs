@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use self::lines::{Line, Lines};
-use crate::note;
+use crate::log;
 use crate::roots::Roots;
 
 /// Maximum length of a line in bytes: 64 MiB of content plus its envelope.
@@ -35,7 +35,7 @@ pub(crate) struct Stdio {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: mpsc::Sender<Outgoing>,
     roots: Arc<Roots>,
-    started: bool,
+    is_started: bool,
 }
 
 struct Outgoing {
@@ -64,7 +64,7 @@ impl Stdio {
         thread::Builder::new()
             .name("stdout".into())
             .spawn(move || write(io::stdout().lock(), receive_outgoing))?;
-        Ok(Self { incoming, outgoing, roots, started: false })
+        Ok(Self { incoming, outgoing, roots, is_started: false })
     }
 }
 
@@ -91,9 +91,9 @@ impl Transport<RoleServer> for Stdio {
                 // The client has closed its end.
                 () = self.outgoing.closed() => return None,
             };
-            self.started |= matches!(message, JsonRpcMessage::Request(_));
+            self.is_started |= matches!(message, JsonRpcMessage::Request(_));
             // Messages before the first request are ignored.
-            if !self.started {
+            if !self.is_started {
                 continue;
             }
             if changes_roots(&message) {
@@ -126,7 +126,7 @@ fn read(
 ) {
     let mut lines = Lines::new(input, LINE_LIMIT);
     loop {
-        let handed_on = match lines.next() {
+        let continues = match lines.next() {
             Ok(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => true,
             Ok(Line::Whole(line)) => match parse(line) {
                 Ok(message) => messages.blocking_send(message).is_ok(),
@@ -135,11 +135,11 @@ fn read(
             Ok(Line::TooLong) => refuse(Some(too_long()), refusals),
             Ok(Line::End) => false,
             Err(error) => {
-                note(&format!("cannot read standard input: {error}"));
+                log(&format!("cannot read standard input: {error}"));
                 false
             }
         };
-        if !handed_on {
+        if !continues {
             return;
         }
     }
@@ -153,7 +153,7 @@ fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
     };
     // A line that is not JSON has no id to respond to, so it is ignored, as in other SDKs.
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
-        note(&format!("ignoring a line that is not JSON: {error}"));
+        log(&format!("ignoring a line that is not JSON: {error}"));
         return Err(None);
     };
     let id = match value.get("id") {
@@ -162,7 +162,7 @@ fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
         _ => None,
     };
     if id.is_none() && value.get("method").is_some() {
-        note("ignoring an invalid notification");
+        log("ignoring an invalid notification");
         return Err(None);
     }
     Err(Some(Refusal { id, reason: "not an MCP message".to_owned() }))
@@ -186,10 +186,10 @@ fn refuse(refusal: Option<Refusal>, refusals: &mpsc::WeakSender<Outgoing>) -> bo
 fn write(mut output: impl io::Write, mut messages: mpsc::Receiver<Outgoing>) {
     while let Some(Outgoing { message, done }) = messages.blocking_recv() {
         let outcome = write_line(&mut output, &message);
-        let broken = outcome.is_err();
+        let is_broken = outcome.is_err();
         // Sending fails only if the waiting task was cancelled.
         let _ = done.send(outcome);
-        if broken {
+        if is_broken {
             return;
         }
     }

@@ -50,7 +50,7 @@ impl Call<'_> {
 
     /// Returns an error if the call was cancelled or an allowed directory was revoked.
     fn check(&self) -> Result<(), ToolError> {
-        if self.allowed.narrowed() || (self.cancelled)() { Err(ToolError::Stopped) } else { Ok(()) }
+        if self.allowed.is_narrowed() || (self.cancelled)() { Err(ToolError::Cancelled) } else { Ok(()) }
     }
 }
 

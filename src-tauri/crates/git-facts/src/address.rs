@@ -7,21 +7,22 @@ use super::UnknownAddress;
 use ironcurtain_policy::{Destination, Role};
 
 /// Returns an address for display, without a password or token. Fails if the address is ambiguous.
-pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
+pub(super) fn for_display(address: &str) -> Result<String, UnknownAddress> {
     let trimmed = address.trim() == address;
     if !trimmed || address.contains(|c: char| c.is_control() || c == '\\') {
         return Err(UnknownAddress::Ambiguous);
     }
-    let shown = without_login(address);
-    let (full, bare) = (parse(address), parse(&shown));
-    let same = (full.domain(), full.host_and_port()) == (bare.domain(), bare.host_and_port());
+    let bare_address = without_login(address);
+    let (parsed, parsed_bare) = (parse(address), parse(&bare_address));
+    let same =
+        (parsed.domain(), parsed.host_and_port()) == (parsed_bare.domain(), parsed_bare.host_and_port());
     // Without a host, another part of the address may contain a password.
-    let hides = bare.domain().is_none() && has_password(&shown);
-    if same && !hides { Ok(shown) } else { Err(UnknownAddress::Ambiguous) }
+    let may_hide_password = parsed_bare.domain().is_none() && has_password(&bare_address);
+    if same && !may_hide_password { Ok(bare_address) } else { Err(UnknownAddress::Ambiguous) }
 }
 
 /// Returns the address to send to the server instead of the one that the agent wrote.
-pub(super) fn sent(written: &str) -> String {
+pub(super) fn to_send(written: &str) -> String {
     parse(written).text().to_owned()
 }
 

@@ -6,12 +6,12 @@
 //! - Git itself reads the user's and the machine's configuration (`git config --file` and `--system`), because its own
 //!   rules determine which files they include. With `GIT_DIR` set, git reads only `HEAD` and `config` there, to
 //!   evaluate conditional includes.
-//! - Runs are limited in time, memory and output. An address that cannot be determined is replaced by a text that no
-//!   pattern covers, so that the call requires approval or is denied.
+//! - Runs are limited in time, memory and output. If an address cannot be resolved, a placeholder that matches no
+//!   pattern takes its place, so the call requires approval or is denied.
 //! - This crate makes no decisions, opens no connections and writes no files.
-//! - All possible addresses are reported, including every push URL. They are determined with and without the user's
-//!   configuration if the server may be unable to see it, and with and without the machine's configuration if the
-//!   environment may make git ignore it.
+//! - All possible addresses are reported, including every push URL.
+//! - If the server may be unable to see the user's configuration, addresses are resolved both with and without it. The
+//!   same applies to the machine's configuration if the environment may make git ignore it.
 
 mod address;
 mod config;
@@ -21,7 +21,7 @@ mod repository;
 mod run;
 mod settings;
 
-use files::MayLook;
+use files::MayAccess;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{CallPlan, Fact};
 use remotes::{RemoteUse, Remotes};
@@ -40,9 +40,9 @@ pub struct GitContext {
 
 /// Remotes of a call whose addresses must be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteQuestion {
+pub struct RemoteQuery {
     repositories: Vec<CanonicalPath>,
-    way: RemoteUse,
+    remote_use: RemoteUse,
     values: Vec<(usize, Option<String>)>,
 }
 
@@ -50,31 +50,31 @@ pub struct RemoteQuestion {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum UnknownAddress {
     #[error("git timed out")]
-    Late,
+    TimedOut,
     #[error("failed to run git")]
-    NotRun,
+    GitFailed,
     #[error("git cannot parse the repository's configuration")]
-    NotUnderstood,
+    Unparsable,
     #[error("the repository's configuration is too large")]
-    TooBig,
-    #[error("the repository's configuration is in a place that may not be read")]
+    TooLarge,
+    #[error("the repository's configuration is in a location that may not be read")]
     NotAllowed,
     #[error("the repository's configuration is not in regular files")]
-    NotPlain,
+    IrregularFile,
     #[error("not every version of git supports the repository's format")]
-    Foreign,
+    UnsupportedFormat,
     #[error("the repository's configuration has conditional includes")]
-    Conditional,
+    ConditionalIncludes,
     #[error("the user's git configuration has includes that depend on a repository's remotes")]
-    ByRemote,
+    IncludesByRemote,
     #[error("the repository has remotes in files outside its configuration")]
-    Legacy,
+    LegacyRemotes,
     #[error("the repository's configuration changes how git connects")]
-    Connected,
+    CustomConnection,
     #[error("the remote uses a helper program")]
-    Helper,
+    HelperProgram,
     #[error("a remote has an empty address")]
-    Empty,
+    EmptyAddress,
     #[error("programs may interpret the remote's address differently")]
     Ambiguous,
     #[error("the call does not name its repository")]
@@ -85,26 +85,30 @@ enum UnknownAddress {
 #[derive(Default)]
 struct KnownRemotes {
     /// Remotes configured in the call's repositories.
-    there: Vec<Remotes>,
+    in_repositories: Vec<Remotes>,
     /// Remotes configured outside any repository, if git may use them.
-    anywhere: Vec<Remotes>,
+    outside: Vec<Remotes>,
 }
 
-impl RemoteQuestion {
+impl RemoteQuery {
     /// Collects a call's remotes, or returns `None` if the call has no remotes. `paths` are folders that may be in
     /// repositories. Addresses in the call must be in the form that is sent to the server.
     #[must_use]
-    pub fn of<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
+    pub fn new<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
-        let values: Vec<_> = remotes.map(|(at, value)| (at, value.raw.map(address::sent))).collect();
+        let values: Vec<_> = remotes.map(|(at, value)| (at, value.raw.map(address::to_send))).collect();
         let mut repositories: Vec<CanonicalPath> = paths.into_iter().cloned().collect();
         repositories.dedup();
-        (!values.is_empty()).then(|| Self { repositories, way: RemoteUse::of(plan.tool()), values })
+        (!values.is_empty()).then(|| Self {
+            repositories,
+            remote_use: RemoteUse::from_tool_name(plan.tool()),
+            values,
+        })
     }
 
     /// Returns unknown addresses for all remotes, for callers that are not allowed to read the repositories.
     #[must_use]
-    pub fn refused(&self) -> Vec<(usize, Fact)> {
+    pub fn all_unknown(&self) -> Vec<(usize, Fact)> {
         self.values.iter().map(|(at, _)| (*at, unknown(&UnknownAddress::NotAllowed))).collect()
     }
 
@@ -114,11 +118,11 @@ impl RemoteQuestion {
         &self.repositories
     }
 
-    /// Determines the remotes' addresses. Blocking. `may_look` returns `true` for paths that may be accessed.
+    /// Determines the remotes' addresses. Blocking. `may_access` returns `true` for paths that may be accessed.
     #[must_use]
-    pub fn answer(&self, git: &GitContext, may_look: &MayLook<'_>) -> Vec<(usize, Fact)> {
+    pub fn resolve_addresses(&self, git: &GitContext, may_access: &MayAccess<'_>) -> Vec<(usize, Fact)> {
         let runner = GitRunner::new(&git.home);
-        let known = self.all_settings(git, &runner, may_look);
+        let known = self.all_settings(git, &runner, may_access);
         let fact = |raw: Option<&str>| {
             let all =
                 known.as_ref().map_err(UnknownAddress::clone).and_then(|known| self.addresses(known, raw));
@@ -130,9 +134,9 @@ impl RemoteQuestion {
     fn addresses(&self, known: &KnownRemotes, raw: Option<&str>) -> Result<Vec<String>, UnknownAddress> {
         let mut all = Vec::new();
         let is_name = raw.is_some_and(|raw| !raw.contains(':'));
-        for remotes in known.there.iter().chain(known.anywhere.iter().filter(|_| !is_name)) {
-            for address in remotes.addresses(raw, self.way)? {
-                let address = address::shown(&address)?;
+        for remotes in known.in_repositories.iter().chain(known.outside.iter().filter(|_| !is_name)) {
+            for address in remotes.addresses(raw, self.remote_use)? {
+                let address = address::for_display(&address)?;
                 if !all.contains(&address) {
                     all.push(address);
                 }
@@ -152,60 +156,60 @@ impl RemoteQuestion {
         &self,
         git: &GitContext,
         runner: &GitRunner,
-        may_look: &MayLook<'_>,
+        may_access: &MayAccess<'_>,
     ) -> Result<KnownRemotes, UnknownAddress> {
-        if self.repositories.is_empty() && self.way != RemoteUse::Clone {
+        if self.repositories.is_empty() && self.remote_use != RemoteUse::Clone {
             return Err(UnknownAddress::NoRepository);
         }
         let mut known = KnownRemotes::default();
-        for folder in self.repositories.iter().filter(|_| self.way != RemoteUse::Clone) {
-            if let Some(place) = Repository::find(folder, may_look)? {
-                known.there.extend(inside(&place, git, runner, may_look)?);
+        for folder in self.repositories.iter().filter(|_| self.remote_use != RemoteUse::Clone) {
+            if let Some(repository) = Repository::find(folder, may_access)? {
+                known.in_repositories.extend(repository_remotes(&repository, git, runner, may_access)?);
             }
         }
-        if known.there.is_empty() {
-            known.there = outside(git, runner)?;
-        } else if self.way == RemoteUse::Either {
-            known.anywhere = outside(git, runner)?;
+        if known.in_repositories.is_empty() {
+            known.in_repositories = outside_remotes(git, runner)?;
+        } else if self.remote_use == RemoteUse::Either {
+            known.outside = outside_remotes(git, runner)?;
         }
         Ok(known)
     }
 }
 
 /// Returns the remotes that git uses outside any repository.
-fn outside(git: &GitContext, runner: &GitRunner) -> Result<Vec<Remotes>, UnknownAddress> {
-    let layers = own_layers(git, runner, None)?;
+fn outside_remotes(git: &GitContext, runner: &GitRunner) -> Result<Vec<Remotes>, UnknownAddress> {
+    let layers = setting_layers(git, runner, None)?;
     Ok(layers.into_iter().map(|own| Remotes::new([own], None)).collect())
 }
 
 /// Returns the remotes in a repository.
-fn inside(
-    place: &Repository,
+fn repository_remotes(
+    repository: &Repository,
     git: &GitContext,
     runner: &GitRunner,
-    may_look: &MayLook<'_>,
+    may_access: &MayAccess<'_>,
 ) -> Result<Vec<Remotes>, UnknownAddress> {
     // Detects unsupported content before git reads the repository.
-    let local = config::read_settings(place, runner, may_look)?;
-    let branch = place.branch(&local, may_look)?;
+    let local = config::read_settings(repository, runner, may_access)?;
+    let branch = repository.branch(&local, may_access)?;
     // If the worktree is elsewhere, git resolves names relative to that worktree.
-    let is_elsewhere = local.last("core.worktree").is_some();
+    let has_other_worktree = local.last("core.worktree").is_some();
     let known = |own| {
         let remotes = Remotes::new([own, local.clone()], branch.clone());
-        remotes.with_beside(|name| is_elsewhere || place.may_hold(name, may_look))
+        remotes.with_local_repositories(|name| has_other_worktree || repository.may_contain(name, may_access))
     };
-    Ok(own_layers(git, runner, Some(place))?.into_iter().map(known).collect())
+    Ok(setting_layers(git, runner, Some(repository))?.into_iter().map(known).collect())
 }
 
 /// Returns the possible combinations of the machine's and the user's settings. In a sandbox, git may see only the
 /// machine's settings, and the environment may make git ignore the machine's settings.
-fn own_layers(
+fn setting_layers(
     git: &GitContext,
     runner: &GitRunner,
-    place: Option<&Repository>,
+    repository: Option<&Repository>,
 ) -> Result<Vec<GitSettings>, UnknownAddress> {
-    let without = run::may_pass_over_machine().then(GitSettings::default);
-    let (machine, user) = (runner.of_machine(place)?, runner.of_user(place)?);
+    let without = run::may_ignore_machine_settings().then(GitSettings::default);
+    let (machine, user) = (runner.machine_settings(repository)?, runner.user_settings(repository)?);
     let mut layers = Vec::new();
     for machine in [machine].into_iter().chain(without) {
         layers.extend(git.in_sandbox.then(|| machine.clone()));

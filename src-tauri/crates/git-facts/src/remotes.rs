@@ -4,7 +4,7 @@ use super::UnknownAddress;
 use super::settings::GitSettings;
 
 /// Maximum number of names resolved for one call.
-const MAX_COUNT: usize = 1000;
+const MAX_NAMES: usize = 1000;
 
 /// Operation that a tool performs with a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,14 +20,14 @@ pub(super) enum RemoteUse {
 }
 
 impl RemoteUse {
-    pub(super) fn of(tool: &str) -> Self {
+    pub(super) fn from_tool_name(tool: &str) -> Self {
         let tool = tool.to_ascii_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| tool.contains(word));
-        if says(&["push"]) {
+        let has_word = |words: &[&str]| words.iter().any(|word| tool.contains(word));
+        if has_word(&["push"]) {
             Self::Push
-        } else if says(&["fetch", "pull"]) {
+        } else if has_word(&["fetch", "pull"]) {
             Self::Fetch
-        } else if says(&["clone"]) {
+        } else if has_word(&["clone"]) {
             Self::Clone
         } else {
             Self::Either
@@ -40,93 +40,100 @@ impl RemoteUse {
 pub(super) struct Remotes {
     settings: GitSettings,
     branch: Option<String>,
-    beside: Vec<String>,
+    local_repositories: Vec<String>,
 }
 
 impl Remotes {
     /// Creates the remotes from the current branch's name and from settings, in the order in which git reads them.
     pub(super) fn new(layers: impl IntoIterator<Item = GitSettings>, branch: Option<String>) -> Self {
         let settings = GitSettings(layers.into_iter().flat_map(|layer| layer.0).collect());
-        Self { settings, branch, beside: Vec::new() }
+        Self { settings, branch, local_repositories: Vec::new() }
     }
 
-    /// Records which default remotes may be names of repositories in the folder, according to `is_beside`.
-    pub(super) fn with_beside(mut self, is_beside: impl Fn(&str) -> bool) -> Self {
-        let beside = self.defaults(true).into_iter().filter(|name| is_beside(name));
-        self.beside = beside.collect();
+    /// Records which default remotes may be names of repositories in the folder, according to `is_repository`.
+    pub(super) fn with_local_repositories(mut self, is_repository: impl Fn(&str) -> bool) -> Self {
+        let local_repositories = self.defaults(true).into_iter().filter(|name| is_repository(name));
+        self.local_repositories = local_repositories.collect();
         self
     }
 
     /// Returns every address that the tool's argument can mean. `raw` is `None` if the call names no remote.
-    pub(super) fn addresses(&self, raw: Option<&str>, way: RemoteUse) -> Result<Vec<String>, UnknownAddress> {
-        match way {
-            RemoteUse::Fetch | RemoteUse::Clone => self.one_way(raw, false),
-            RemoteUse::Push => self.one_way(raw, true),
-            RemoteUse::Either => Ok([self.one_way(raw, false)?, self.one_way(raw, true)?].concat()),
+    pub(super) fn addresses(
+        &self,
+        raw: Option<&str>,
+        remote_use: RemoteUse,
+    ) -> Result<Vec<String>, UnknownAddress> {
+        match remote_use {
+            RemoteUse::Fetch | RemoteUse::Clone => self.for_direction(raw, false),
+            RemoteUse::Push => self.for_direction(raw, true),
+            RemoteUse::Either => {
+                Ok([self.for_direction(raw, false)?, self.for_direction(raw, true)?].concat())
+            }
         }
     }
 
-    fn one_way(&self, raw: Option<&str>, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
+    fn for_direction(&self, raw: Option<&str>, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let mut all = Vec::new();
         match raw {
             // Git parses a leading dash as an option.
             Some(raw) if raw.starts_with('-') => all.push(raw.to_owned()),
-            Some(raw) => self.named(raw, pushes, &mut Vec::new(), &mut all)?,
-            None => self.usual(pushes, &mut all)?,
+            Some(raw) => self.add_addresses(raw, pushes, &mut Vec::new(), &mut all)?,
+            None => self.add_default_addresses(pushes, &mut all)?,
         }
         // Any operation can make git fetch missing objects from these remotes.
-        for name in self.names()?.into_iter().filter(|name| self.has_missing(name)) {
+        for name in self.names()?.into_iter().filter(|name| self.is_promisor(name)) {
             all.extend(self.remote(name, false)?);
         }
         Ok(all)
     }
 
     /// Returns `true` if git may later fetch objects from this remote that a partial clone omitted.
-    fn has_missing(&self, name: &str) -> bool {
+    fn is_promisor(&self, name: &str) -> bool {
         let is_named = self.settings.all("extensions.partialclone").any(|partial| partial == name);
-        is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
+        is_named
+            || self.remote_settings(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
     }
 
     /// Adds every address that a name can mean: the addresses of a remote or of a group's remotes, or the name itself
     /// as an address.
-    fn named(
+    fn add_addresses(
         &self,
         name: &str,
         pushes: bool,
-        met: &mut Vec<String>,
+        visited: &mut Vec<String>,
         all: &mut Vec<String>,
     ) -> Result<(), UnknownAddress> {
-        if met.iter().any(|known| known == name) {
+        if visited.iter().any(|known| known == name) {
             return Ok(());
         }
-        if met.len() >= MAX_COUNT {
-            return Err(UnknownAddress::TooBig);
+        if visited.len() >= MAX_NAMES {
+            return Err(UnknownAddress::TooLarge);
         }
-        met.push(name.to_owned());
+        visited.push(name.to_owned());
         let group = format!("remotes.{name}");
-        let members: Vec<&str> = self.settings.all(&group).flat_map(words).collect();
+        let members: Vec<&str> = self.settings.all(&group).flat_map(split_list).collect();
         for member in &members {
-            self.named(member, pushes, met, all)?;
+            self.add_addresses(member, pushes, visited, all)?;
         }
-        let own = self.remote(name, pushes)?;
+        let own_addresses = self.remote(name, pushes)?;
         // Only fetches accept a group. Other operations treat the group's name as a remote.
-        if pushes || members.len() < 2 || !self.is_unknown(name, &own) {
-            all.extend(own);
+        if pushes || members.len() < 2 || !self.is_unknown(name, &own_addresses) {
+            all.extend(own_addresses);
         }
         Ok(())
     }
 
     /// Adds the addresses used if the call names no remote. Skips plain names that are not configured.
-    fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), UnknownAddress> {
+    fn add_default_addresses(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), UnknownAddress> {
         if !pushes && self.settings.is_on("fetch.all")? {
-            let mut met = Vec::new();
+            let mut visited = Vec::new();
             for name in self.names()? {
-                self.named(name, pushes, &mut met, all)?;
+                self.add_addresses(name, pushes, &mut visited, all)?;
             }
         }
         for name in self.defaults(pushes) {
             let found = self.remote(&name, pushes)?;
-            if self.beside.contains(&name) || !self.is_unknown(&name, &found) {
+            if self.local_repositories.contains(&name) || !self.is_unknown(&name, &found) {
                 all.extend(found);
                 return Ok(());
             }
@@ -143,42 +150,43 @@ impl Remotes {
 
     /// Returns the default remotes from the configuration, in order of precedence.
     fn defaults(&self, pushes: bool) -> Vec<String> {
-        let of_branch = |key: &str| Some(format!("branch.{}.{key}", self.branch.as_deref()?));
-        let for_push = [of_branch("pushremote"), Some("remote.pushdefault".to_owned())];
-        let keys = for_push.into_iter().filter(|_| pushes).chain([of_branch("remote")]).flatten();
+        let branch_key = |key: &str| Some(format!("branch.{}.{key}", self.branch.as_deref()?));
+        let push_keys = [branch_key("pushremote"), Some("remote.pushdefault".to_owned())];
+        let keys = push_keys.into_iter().filter(|_| pushes).chain([branch_key("remote")]).flatten();
         keys.filter_map(|key| self.settings.last(&key).map(str::to_owned)).collect()
     }
 
     /// Returns the addresses of the remote with this name, even if it is not configured.
     fn remote(&self, name: &str, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
-        let given = |key: &str| {
-            let of_key = self.of_remote(name).filter(|(known, _)| *known == key);
-            of_key.map(|(_, value)| value.unwrap_or_default()).collect::<Vec<_>>()
+        let setting_values = |key: &str| {
+            let values = self.remote_settings(name).filter(|(known, _)| *known == key);
+            values.map(|(_, value)| value.unwrap_or_default()).collect::<Vec<_>>()
         };
-        if !given("vcs").is_empty() {
-            return Err(UnknownAddress::Helper);
+        if !setting_values("vcs").is_empty() {
+            return Err(UnknownAddress::HelperProgram);
         }
-        let (mut urls, push_urls) = (given("url"), given("pushurl"));
+        let (mut urls, push_urls) = (setting_values("url"), setting_values("pushurl"));
         if [&urls, &push_urls].into_iter().flatten().any(|url| url.is_empty()) {
-            return Err(UnknownAddress::Empty);
+            return Err(UnknownAddress::EmptyAddress);
         }
-        let is_address_itself = urls.is_empty();
-        if is_address_itself {
+        let is_address = urls.is_empty();
+        if is_address {
             urls.push(name);
         }
-        let plain = |url: &&str| self.instead(url, ".insteadof").unwrap_or_else(|| (*url).to_owned());
+        let replaced =
+            |url: &&str| self.replace_prefix(url, ".insteadof").unwrap_or_else(|| (*url).to_owned());
         let mut all: Vec<String> = Vec::new();
         if pushes {
-            all.extend(push_urls.iter().map(plain));
-            if all.is_empty() || is_address_itself {
-                all.extend(urls.iter().filter_map(|url| self.instead(url, ".pushinsteadof")));
+            all.extend(push_urls.iter().map(replaced));
+            if all.is_empty() || is_address {
+                all.extend(urls.iter().filter_map(|url| self.replace_prefix(url, ".pushinsteadof")));
             }
         }
         if all.is_empty() {
-            all.extend(urls.iter().map(plain));
+            all.extend(urls.iter().map(replaced));
         }
         // An empty address makes git clear the list.
-        if all.iter().any(String::is_empty) { Err(UnknownAddress::Empty) } else { Ok(all) }
+        if all.iter().any(String::is_empty) { Err(UnknownAddress::EmptyAddress) } else { Ok(all) }
     }
 
     /// Returns `true` if a name is neither a configured remote nor an address.
@@ -188,11 +196,11 @@ impl Remotes {
     }
 
     fn is_configured(&self, name: &str) -> bool {
-        self.of_remote(name).next().is_some()
+        self.remote_settings(name).next().is_some()
     }
 
     /// Iterates over a remote's settings. Git ignores remotes whose name starts with a slash.
-    fn of_remote<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
+    fn remote_settings<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
         let settings = self.settings.0.iter().filter(move |_| !name.starts_with('/'));
         settings.filter_map(move |(key, value)| {
             let rest = key.strip_prefix("remote.")?.strip_prefix(name)?.strip_prefix('.')?;
@@ -206,29 +214,29 @@ impl Remotes {
         for (key, _) in &self.settings.0 {
             let name = key.strip_prefix("remote.").and_then(|rest| Some(rest.rsplit_once('.')?.0));
             names.extend(name.filter(|name| !name.starts_with('/') && !names.contains(name)));
-            if names.len() > MAX_COUNT {
-                return Err(UnknownAddress::TooBig);
+            if names.len() > MAX_NAMES {
+                return Err(UnknownAddress::TooLarge);
             }
         }
         Ok(names)
     }
 
-    /// Replaces the longest matching prefix of an address, or returns `None` if no prefix matches. If several
-    /// replacements have a matching prefix of that length, git uses the replacement that it read first, even if it
-    /// first read that replacement with a different prefix.
-    fn instead(&self, url: &str, name: &str) -> Option<String> {
-        let fits = |(_, beginning): &(&str, &str)| url.starts_with(beginning);
-        let fitting: Vec<_> = self.settings.between("url.", name).filter(fits).collect();
-        let longest = fitting.iter().map(|(_, beginning)| beginning.len()).max()?;
+    /// Applies git's `url.<base>.<name>` settings, such as `insteadOf`: replaces the longest matching prefix of an
+    /// address. Returns `None` if no prefix matches. If several bases define that prefix, git uses the base that
+    /// appears first in its configuration, even if that first entry defines a different prefix.
+    fn replace_prefix(&self, url: &str, name: &str) -> Option<String> {
+        let matches = |(_, prefix): &(&str, &str)| url.starts_with(prefix);
+        let matching: Vec<_> = self.settings.subsections("url.", name).filter(matches).collect();
+        let longest = matching.iter().map(|(_, prefix)| prefix.len()).max()?;
         let is_best = |(base, _): &(&str, &str)| {
-            fitting.iter().any(|(other, beginning)| other == base && beginning.len() == longest)
+            matching.iter().any(|(other, prefix)| other == base && prefix.len() == longest)
         };
-        let (base, _) = self.settings.between("url.", name).find(is_best)?;
+        let (base, _) = self.settings.subsections("url.", name).find(is_best)?;
         Some(format!("{base}{}", url.get(longest..)?))
     }
 }
 
 /// Splits a list at git's separator characters.
-fn words(list: &str) -> impl Iterator<Item = &str> {
+fn split_list(list: &str) -> impl Iterator<Item = &str> {
     list.split([' ', '\t', '\n']).filter(|word| !word.is_empty())
 }

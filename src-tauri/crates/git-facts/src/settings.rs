@@ -9,7 +9,7 @@ pub(super) struct GitSettings(pub(super) Vec<(String, Option<String>)>);
 impl GitSettings {
     /// Parses the output of `git config --list -z`.
     pub(super) fn parse(output: &[u8]) -> Result<Self, UnknownAddress> {
-        let text = str::from_utf8(output).map_err(|_| UnknownAddress::NotUnderstood)?;
+        let text = str::from_utf8(output).map_err(|_| UnknownAddress::Unparsable)?;
         let setting = |entry: &str| match entry.split_once('\n') {
             Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
             None => (entry.to_owned(), None),
@@ -34,12 +34,12 @@ impl GitSettings {
         match value.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Ok(true),
             "false" | "no" | "off" | "0" | "" => Ok(false),
-            _ => Err(UnknownAddress::NotUnderstood),
+            _ => Err(UnknownAddress::Unparsable),
         }
     }
 
     /// Iterates over the subsections of a section that set a key, with the key's value.
-    pub(super) fn between<'a>(
+    pub(super) fn subsections<'a>(
         &'a self,
         section: &'a str,
         name: &'a str,

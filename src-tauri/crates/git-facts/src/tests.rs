@@ -28,8 +28,8 @@ fn every_remote_leads_where_git_says() {
          [url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/evil/\n\tpushInsteadOf = https://push.example/\n",
     );
     let get_url = |arguments: &[&str]| -> Vec<String> {
-        let said = user.git(&[&["-C", "repo"], arguments].concat());
-        said.lines().map(str::to_owned).collect()
+        let output = user.git(&[&["-C", "repo"], arguments].concat());
+        output.lines().map(str::to_owned).collect()
     };
     for name in ["origin", "up", "split", "mine", "https://github.com/odd/name"] {
         assert_eq!(user.fetch(Some(name)), get_url(&["remote", "get-url", "--all", name]), "{name}");
@@ -165,7 +165,7 @@ fn a_repositorys_includes_count_where_they_may_be_read() {
     assert_eq!(user.fetch(Some("origin")), ["https://evil.example/a/b"]);
     let shared = user.path("repo/shared");
     let all = user.ask_where("repo", RemoteUse::Fetch, Some("origin"), false, &|path| *path != shared);
-    assert!(all[0].starts_with("(unknown: the repository's configuration is in a place"), "{all:?}");
+    assert!(all[0].starts_with("(unknown: the repository's configuration is in a location"), "{all:?}");
     user.file("repo/shared", "[include]\n\tpath = shared\n");
     user.is_unknown("git cannot parse the repository's configuration");
     user.config("[include]\n\tpath = ~/home.inc\n[remote \"origin\"]\n\turl = https://github.com/a/b\n");
@@ -183,10 +183,10 @@ fn a_repository_that_points_elsewhere_is_read_only_where_allowed() {
     std::fs::remove_dir_all(user.path("repo/.git").as_path()).unwrap();
     let (repo, secret) = (user.path("repo"), user.path("secret"));
     let outside = |path: &CanonicalPath| !secret.contains(path);
-    let asked = |may_look: &dyn Fn(&CanonicalPath) -> bool| {
-        user.ask_where("repo", RemoteUse::Push, None, false, may_look)
+    let asked = |may_access: &dyn Fn(&CanonicalPath) -> bool| {
+        user.ask_where("repo", RemoteUse::Push, None, false, may_access)
     };
-    let refused = ["(unknown: the repository's configuration is in a place that may not be read)"];
+    let refused = ["(unknown: the repository's configuration is in a location that may not be read)"];
     user.file("repo/.git", "gitdir: ../secret/.git\n");
     assert_eq!(asked(&outside), refused);
     assert_eq!(asked(&|_| true), ["https://secret.example/x"]);
@@ -273,7 +273,7 @@ fn a_user_configuration_that_blocks_times_out() {
 
 #[test]
 fn secrets_in_addresses_are_not_passed_on() {
-    let shown = |address: &str| address::shown(address).map_err(|why| why.to_string());
+    let display = |address: &str| address::for_display(address).map_err(|why| why.to_string());
     for (address, bare) in [
         ("https://token@github.com/a/b", "https://github.com/a/b"),
         ("https://u:p@github.com/a@b", "https://github.com/a@b"),
@@ -281,17 +281,17 @@ fn secrets_in_addresses_are_not_passed_on() {
         ("ssh://git:pw@h:22/x", "ssh://git@h:22/x"),
         ("ftp://u:p@h/x", "ftp://u@h/x"),
     ] {
-        assert_eq!(shown(address), Ok(bare.to_owned()));
+        assert_eq!(display(address), Ok(bare.to_owned()));
     }
     for same in ["git@github.com:a/b", "ssh://git@h/x", "/a/path", "https://h", "git@h:my b", "ftp://u@h/x"] {
-        assert_eq!(shown(same), Ok(same.to_owned()));
+        assert_eq!(display(same), Ok(same.to_owned()));
     }
     let unknown = Err("programs may interpret the remote's address differently".to_owned());
     for hidden in ["https://u:p/w@github.com/a", "https://u:p?w@github.com/a", "https://u:p#w@github.com/a"] {
-        assert_eq!(shown(hidden), unknown, "{hidden}");
+        assert_eq!(display(hidden), unknown, "{hidden}");
     }
     // These addresses have surrounding whitespace, or characters that some programs ignore or treat as a slash.
     for odd in [" https://github.com/a", "git@h:x\u{a0}", "https://github.com/a\tb", "git@h:a\\b"] {
-        assert_eq!(shown(odd), unknown, "{odd}");
+        assert_eq!(display(odd), unknown, "{odd}");
     }
 }

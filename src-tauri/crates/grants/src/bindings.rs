@@ -30,16 +30,16 @@ pub enum IdentityDecision {
     /// Transfer the grants and data to the new program.
     Keep,
     /// Set the grants and data aside, and start without them.
-    StartAfresh,
+    StartFresh,
 }
 
 impl IdentityDecision {
-    const ALL: [Self; 2] = [Self::Keep, Self::StartAfresh];
+    const ALL: [Self; 2] = [Self::Keep, Self::StartFresh];
 
     fn name(self) -> &'static str {
         match self {
             Self::Keep => "keep",
-            Self::StartAfresh => "start-afresh",
+            Self::StartFresh => "start-afresh",
         }
     }
 }
@@ -88,7 +88,7 @@ impl Bindings {
     }
 
     /// Returns a server's binding. If the name is unbound, first binds it to `owner`.
-    pub fn bound(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
+    pub fn get_or_bind(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
         // Reads first, because writing needs the database lock, which another process may hold for a long time.
         if let Some(binding) = self.get(server)? {
             return Ok(binding);
@@ -101,7 +101,7 @@ impl Bindings {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be written.
-    pub fn carry_over(&self, server: &str, from: &str, to: &str) -> Result<bool, StoreError> {
+    pub fn replace_owner(&self, server: &str, from: &str, to: &str) -> Result<bool, StoreError> {
         self.change(
             "UPDATE bindings SET owner = ?3, found = NULL WHERE server = ?1 AND owner = ?2",
             params![server, from, to],
@@ -109,7 +109,7 @@ impl Bindings {
     }
 
     /// Replaces the owner of a name that has no grants or data.
-    pub fn bind_anew(&self, server: &str, owner: &str, at_ms: u64) -> Result<(), StoreError> {
+    pub fn rebind(&self, server: &str, owner: &str, at_ms: u64) -> Result<(), StoreError> {
         self.change(
             "UPDATE bindings SET owner = ?2, since_ms = ?3, found = NULL, decided = NULL WHERE server = ?1",
             params![server, owner, signed(at_ms)],
@@ -118,7 +118,7 @@ impl Bindings {
     }
 
     /// Records the identity of a different program that uses the name, or `None` when the owner uses it again.
-    pub fn found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
+    pub fn set_found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
         let update = "UPDATE bindings SET found = ?2 WHERE server = ?1 AND found IS NOT ?2";
         self.change(update, params![server, found])?;
         Ok(())
@@ -137,13 +137,13 @@ impl Bindings {
     }
 
     /// Clears a decision after it was recorded in the audit log.
-    pub fn decision_recorded(&self, server: &str) -> Result<(), StoreError> {
+    pub fn clear_decision(&self, server: &str) -> Result<(), StoreError> {
         self.change("UPDATE bindings SET decided = NULL WHERE server = ?1", params![server])?;
         Ok(())
     }
 
     /// Returns `true` if the database was written by an older version and its names must still be bound.
-    pub fn are_outstanding(&self) -> Result<bool, StoreError> {
+    pub fn needs_migration(&self) -> Result<bool, StoreError> {
         let query = "SELECT 1 FROM steps WHERE name = 'bound'";
         Ok(self.with(|connection| connection.query_row(query, [], |_| Ok(())).optional())? == Some(None))
     }

@@ -38,14 +38,14 @@ impl EndReason {
     }
 
     /// Parses a name from the database. Returns `None` if it is unknown.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub(super) fn parse(name: &str) -> Option<Self> {
         [Self::Revoked, Self::Expired, Self::NotStored].into_iter().find(|why| why.name() == name)
     }
 }
 
 /// Termination that is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
+pub struct PendingTermination {
     /// Id of the grant.
     pub id: String,
     /// The grant, or `None` if the database no longer contains it.
@@ -60,7 +60,7 @@ pub struct Ending {
     pub(super) entry: Box<Entry>,
 }
 
-impl Ending {
+impl PendingTermination {
     /// Creates the termination of a grant. `at_ms` is in milliseconds since the Unix epoch.
     pub fn new(grant: StandingGrant, why: EndReason, at_ms: u64) -> Self {
         let entry = Box::new(grant.entry(Event::Revoked, why.sentence()));
@@ -68,8 +68,8 @@ impl Ending {
     }
 
     /// Creates a termination from a line that the previous process left in the journal.
-    pub(super) fn left(left: Left, grant: Option<StandingGrant>) -> Self {
-        let Left { id, why, at_ms, mut entry } = left;
+    pub(super) fn from_journal(entry_line: JournalEntry, grant: Option<StandingGrant>) -> Self {
+        let JournalEntry { id, why, at_ms, mut entry } = entry_line;
         entry.summary.push_str("; IronCurtain exited before this was stored");
         Self { id, grant, why, at_ms, trouble: None, entry }
     }
@@ -78,23 +78,23 @@ impl Ending {
 /// Line of the journal: a termination that must be stored. For a grant that is still being created, it is the
 /// termination to record if the grant cannot be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Left {
+pub(super) struct JournalEntry {
     pub(super) id: String,
     pub(super) why: EndReason,
     pub(super) at_ms: u64,
     pub(super) entry: Box<Entry>,
 }
 
-impl Left {
-    pub(super) fn of(ending: &Ending) -> Self {
-        let Ending { id, why, at_ms, entry, .. } = ending.clone();
+impl JournalEntry {
+    pub(super) fn of(ending: &PendingTermination) -> Self {
+        let PendingTermination { id, why, at_ms, entry, .. } = ending.clone();
         Self { id, why, at_ms, entry }
     }
 }
 
 /// Termination of a grant as stored in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct StoredTermination {
     /// Reason the grant ended.
     pub why: EndReason,
     /// Time at which the grant ended, in milliseconds since the Unix epoch.

@@ -5,7 +5,7 @@
 //! - At startup, the journal is read and cleared before any grant is created. It stays short, because it is cleared
 //!   whenever no termination is pending.
 
-use super::ending::Left;
+use super::ending::JournalEntry;
 use ironcurtain_paths::bounded_read;
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "grants.journal";
 
 /// Size reserved for the journal on disk, in bytes. It is sufficient for several hundred terminations.
-const ROOM: u64 = 256 * 1024;
+const RESERVED_LEN: u64 = 256 * 1024;
 
 /// Reason the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -55,32 +55,34 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Opens the journal for a database, and returns the lines that the previous process left in it.
-    pub(super) fn open(database: &Path) -> Result<(Self, Vec<Left>), JournalError> {
+    pub(super) fn open(database: &Path) -> Result<(Self, Vec<JournalEntry>), JournalError> {
         let path = database.with_file_name(NAME);
         let at = |source| JournalError::File { path: path.clone(), source };
         let mut file = bounded_read::open_own(&path).map_err(at)?;
-        let take_room = || -> io::Result<()> {
+        let reserve = || -> io::Result<()> {
             // `O_APPEND` would ignore the offset at which lines are written.
             fcntl_setfl(&file, fcntl_getfl(&file)?.difference(OFlags::APPEND))?;
-            match fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
+            match fallocate(&file, FallocateFlags::empty(), 0, RESERVED_LEN) {
                 Err(Errno::OPNOTSUPP) => fill(&file)?,
                 taken => taken?,
             }
             file.sync_all()
         };
-        take_room().map_err(at)?;
+        reserve().map_err(at)?;
         let mut text = Vec::new();
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text)).map_err(at)?;
-        let (left, length) = lines(&path, &text)?;
+        let (entries, length) = lines(&path, &text)?;
         let journal = Self { path, file, length };
         // Erases an incomplete line, so that the next line does not continue it.
-        journal
-            .blank(length, text.split(|byte| *byte == 0).next().unwrap_or_default().len() as u64 - length)?;
-        Ok((journal, left))
+        journal.overwrite_with_zeros(
+            length,
+            text.split(|byte| *byte == 0).next().unwrap_or_default().len() as u64 - length,
+        )?;
+        Ok((journal, entries))
     }
 
     /// Reads the lines of the journal for a database without changing it.
-    pub(super) fn read(database: &Path) -> Result<Vec<Left>, JournalError> {
+    pub(super) fn read(database: &Path) -> Result<Vec<JournalEntry>, JournalError> {
         let path = database.with_file_name(NAME);
         match std::fs::read(&path) {
             Ok(text) => Ok(lines(&path, &text)?.0),
@@ -95,19 +97,19 @@ impl Journal {
     }
 
     /// Appends lines and syncs them to disk.
-    pub(super) fn note(&mut self, lines: &[Left]) -> Result<(), JournalError> {
+    pub(super) fn append(&mut self, lines: &[JournalEntry]) -> Result<(), JournalError> {
         let mut text = Vec::new();
         let written = lines.iter().try_for_each(|line| {
             serde_json::to_writer(&mut text, line)?;
             text.push(b'\n');
             Ok(())
         });
-        let noted = written
+        let appended = written
             .and_then(|()| self.file.write_all_at(&text, self.length))
             .and_then(|()| self.file.sync_data());
-        if let Err(source) = noted {
+        if let Err(source) = appended {
             // Erases the text, because a part of it may have been written.
-            self.blank(self.length, text.len() as u64)?;
+            self.overwrite_with_zeros(self.length, text.len() as u64)?;
             return Err(self.failed(source));
         }
         self.length += text.len() as u64;
@@ -118,12 +120,12 @@ impl Journal {
     pub(super) fn clear(&mut self) -> Result<(), JournalError> {
         // Readers stop at the first zero byte. If a crash leaves some of the lines, their terminations are stored
         // again, which has no effect.
-        self.blank(0, self.length)?;
+        self.overwrite_with_zeros(0, self.length)?;
         self.length = 0;
         Ok(())
     }
 
-    fn blank(&self, from: u64, length: u64) -> Result<(), JournalError> {
+    fn overwrite_with_zeros(&self, from: u64, length: u64) -> Result<(), JournalError> {
         let nothing = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
         self.file.write_all_at(&nothing, from).map_err(|source| self.failed(source))
     }
@@ -136,13 +138,13 @@ impl Journal {
 /// Reserves the space by writing zeros. Used on file systems that do not support `fallocate`.
 fn fill(file: &File) -> io::Result<()> {
     let taken = file.metadata()?.len();
-    let nothing = vec![0; usize::try_from(ROOM.saturating_sub(taken)).unwrap_or(0)];
+    let nothing = vec![0; usize::try_from(RESERVED_LEN.saturating_sub(taken)).unwrap_or(0)];
     file.write_all_at(&nothing, taken)
 }
 
 /// Parses the lines, and returns them with their total length. Ignores an incomplete last line, because it has not
 /// taken effect.
-fn lines(path: &Path, text: &[u8]) -> Result<(Vec<Left>, u64), JournalError> {
+fn lines(path: &Path, text: &[u8]) -> Result<(Vec<JournalEntry>, u64), JournalError> {
     let content = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let content = content.get(..whole).unwrap_or_default();
@@ -161,9 +163,9 @@ mod tests {
     use super::*;
     use ironcurtain_audit::{Entry, Event};
 
-    fn left(id: &str) -> Left {
+    fn entries(id: &str) -> JournalEntry {
         let entry = Box::new(Entry::new(Event::Revoked, "x"));
-        Left { id: id.to_owned(), why: EndReason::Revoked, at_ms: 5, entry }
+        JournalEntry { id: id.to_owned(), why: EndReason::Revoked, at_ms: 5, entry }
     }
 
     #[test]
@@ -173,19 +175,19 @@ mod tests {
         assert_eq!(Journal::read(&database).unwrap(), []);
         let (mut journal, none) = Journal::open(&database).unwrap();
         assert_eq!(none, []);
-        journal.note(&[left("a"), left("b")]).unwrap();
-        journal.note(&[left("c")]).unwrap();
+        journal.append(&[entries("a"), entries("b")]).unwrap();
+        journal.append(&[entries("c")]).unwrap();
         drop(journal);
-        let all = [left("a"), left("b"), left("c")];
+        let all = [entries("a"), entries("b"), entries("c")];
         assert_eq!(Journal::read(&database).unwrap(), all);
         let (mut journal, found) = Journal::open(&database).unwrap();
         assert_eq!(found, all);
-        journal.note(&[left("d")]).unwrap();
+        journal.append(&[entries("d")]).unwrap();
         assert_eq!(Journal::read(&database).unwrap().len(), 4);
         journal.clear().unwrap();
-        journal.note(&[left("e")]).unwrap();
-        assert_eq!(Journal::read(&database).unwrap(), [left("e")]);
-        assert_eq!(dir.path().join(NAME).metadata().unwrap().len(), ROOM, "it does not grow");
+        journal.append(&[entries("e")]).unwrap();
+        assert_eq!(Journal::read(&database).unwrap(), [entries("e")]);
+        assert_eq!(dir.path().join(NAME).metadata().unwrap().len(), RESERVED_LEN, "it does not grow");
     }
 
     #[test]
@@ -193,7 +195,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("state.db");
         let (mut journal, _) = Journal::open(&database).unwrap();
-        journal.note(&[left("a"), left("b")]).unwrap();
+        journal.append(&[entries("a"), entries("b")]).unwrap();
         let path = dir.path().join(NAME);
         let whole = std::fs::read(&path).unwrap();
         let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
@@ -203,9 +205,9 @@ mod tests {
             torn[cut..cut + 400].fill(b'x');
             std::fs::write(&path, torn).unwrap();
             let (mut journal, found) = Journal::open(&database).unwrap();
-            assert_eq!(found, [left("a")], "{cut}");
-            journal.note(&[left("c")]).unwrap();
-            assert_eq!(Journal::read(&database).unwrap(), [left("a"), left("c")], "{cut}");
+            assert_eq!(found, [entries("a")], "{cut}");
+            journal.append(&[entries("c")]).unwrap();
+            assert_eq!(Journal::read(&database).unwrap(), [entries("a"), entries("c")], "{cut}");
         }
         let mut damaged = whole;
         damaged[2] = b'?';

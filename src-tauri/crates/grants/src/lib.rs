@@ -26,6 +26,7 @@ mod bindings;
 mod client;
 mod ending;
 mod journal;
+mod known_servers;
 mod lifetime;
 mod limits;
 mod listed_definition;
@@ -33,17 +34,16 @@ pub mod mounts;
 mod on_disk;
 mod owner;
 mod pins;
-mod served;
 mod standing;
 mod store;
 mod table;
 mod timing;
-mod tool_memory;
+mod tool_list_cache;
 mod uses;
 
 pub use bindings::{Binding, Bindings, IdentityDecision};
 pub use client::{Client, UNKNOWN};
-pub use ending::{EndReason, Ended, Ending};
+pub use ending::{EndReason, PendingTermination, StoredTermination};
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
 pub use listed_definition::ListedDefinition;
@@ -52,18 +52,18 @@ pub use pins::{Listing, MAX_TOOLS, PinDecision, PinKey, PinState, Pins, ToolPin}
 pub use standing::{Files, GrantSubject, Granted, StandingGrant};
 pub use store::StoreError;
 pub use table::GrantTable;
-pub use tool_memory::{RememberedTools, ToolMemory};
+pub use tool_list_cache::{CachedTools, ToolListCache};
 
 use ironcurtain_audit::clock::{Clock, millis};
 use ironcurtain_audit::{Audit, AuditError, Entry};
 use journal::Journal;
+use known_servers::KnownServers;
 use owner::{Command, GrantsOwner, Shared};
-use served::ServedBefore;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use store::{Store, StoredEnd};
-use table::Published;
+use table::TablePublisher;
 use tokio::sync::{oneshot, watch};
 use uses::AllUses;
 
@@ -79,7 +79,7 @@ pub enum GrantError {
 }
 
 /// Callback that receives a description of the current problem, or `None` once the problem is resolved.
-pub type OnTrouble = Box<dyn Fn(Option<String>) + Send + Sync>;
+pub type ProblemCallback = Box<dyn Fn(Option<String>) + Send + Sync>;
 
 /// Arguments of [`Grants::open`].
 pub struct GrantParts<'a> {
@@ -88,7 +88,7 @@ pub struct GrantParts<'a> {
     /// Audit log in which grants and their terminations are recorded.
     pub audit: Audit,
     /// Called when a termination cannot be stored, and again once it is stored.
-    pub on_trouble: OnTrouble,
+    pub on_trouble: ProblemCallback,
     /// Clocks that determine when grants expire.
     pub clock: Clock,
 }
@@ -124,9 +124,9 @@ impl RevokedGrant {
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrantState {
     /// The grant has ended, but its termination is not stored yet.
-    Ending(Box<Ending>),
+    Terminating(Box<PendingTermination>),
     /// The grant has ended, and its termination is stored.
-    Ended(Ended),
+    Terminated(StoredTermination),
     /// No grant has this id, or the record of its termination was removed to make room for newer records.
     Unknown,
 }
@@ -140,35 +140,38 @@ impl Grants {
     pub fn open(parts: GrantParts<'_>) -> Result<Self, StoreError> {
         let GrantParts { database, audit, on_trouble, clock } = parts;
         let store = Store::open(database)?;
-        let (journal, left) = Journal::open(database)?;
+        let (journal, journal_entries) = Journal::open(database)?;
         let mut grants: Vec<_> = store.load()?;
-        let mut leaves = |id: &str| {
+        let mut take_grant = |id: &str| {
             let at = grants.iter().position(|(grant, _)| grant.id == id)?;
             Some(grants.remove(at).0)
         };
-        let mut endings: Vec<Ending> = Vec::new();
-        for left in left.iter().filter(|left| left.why != EndReason::NotStored).cloned() {
-            let grant = leaves(&left.id);
-            endings.push(Ending::left(left, grant));
+        let mut endings: Vec<PendingTermination> = Vec::new();
+        for entry in journal_entries.iter().filter(|entry| entry.why != EndReason::NotStored).cloned() {
+            let grant = take_grant(&entry.id);
+            endings.push(PendingTermination::from_journal(entry, grant));
         }
         // The database contains only grants that were recorded in the audit log, so a grant that it contains stays
         // active.
-        for lost in left.into_iter().filter(|left| left.why == EndReason::NotStored) {
+        for lost in journal_entries.into_iter().filter(|entry| entry.why == EndReason::NotStored) {
             let is_known = |id: &str| endings.iter().any(|ending| ending.id == id);
             if !is_known(&lost.id) && !grants.iter().any(|(grant, _)| grant.id == lost.id) {
-                endings.push(Ending::left(lost, None));
+                endings.push(PendingTermination::from_journal(lost, None));
             }
         }
-        let served = ServedBefore::of(store.served()?);
-        let shared =
-            Arc::new(Shared { published: Published::new(clock.clone()), uses: AllUses::default(), served });
-        shared.published.list_ending(&endings);
+        let known_servers = KnownServers::of(store.known_servers()?);
+        let shared = Arc::new(Shared {
+            published: TablePublisher::new(clock.clone()),
+            uses: AllUses::default(),
+            known_servers,
+        });
+        shared.published.add_terminations(&endings);
         shared.uses.begin(grants.iter().map(|(grant, _)| grant));
         let with_time = |(grant, end): (StandingGrant, Option<StoredEnd>)| {
-            let left = StoredEnd::left(&grant, end.as_ref(), &clock);
-            (grant, left)
+            let journal_entries = StoredEnd::remaining_ms(&grant, end.as_ref(), &clock);
+            (grant, journal_entries)
         };
-        shared.published.give(grants.into_iter().map(with_time).collect());
+        shared.published.add(grants.into_iter().map(with_time).collect());
         let over = shared.published.expire();
         let (commands, inbox) = mpsc::channel();
         send_ends(&commands, over);
@@ -196,11 +199,12 @@ impl Grants {
     /// Returns the active grants for display, with current use counts. If the two clocks disagree, the expiry time is
     /// the earlier one.
     #[must_use]
-    pub fn listed(&self) -> Vec<StandingGrant> {
+    pub fn for_display(&self) -> Vec<StandingGrant> {
         let (table, now) = (self.now(), self.shared.published.clock.now());
         let listed = |grant: &StandingGrant| {
             let mut grant = self.shared.uses.with(grant.clone());
-            grant.expires_ms = table.left_ms(&grant, now).map(|left| now.wall_ms.saturating_add(left));
+            grant.expires_ms =
+                table.left_ms(&grant, now).map(|journal_entries| now.wall_ms.saturating_add(journal_entries));
             grant
         };
         table.grants.iter().map(listed).collect()
@@ -208,15 +212,15 @@ impl Grants {
 
     /// Returns the terminations that are not stored yet.
     #[must_use]
-    pub fn ending(&self) -> Vec<Ending> {
+    pub fn pending_terminations(&self) -> Vec<PendingTermination> {
         self.now().ending.clone()
     }
 
     /// Returns `true` if all of these grants are active at this moment. Call this last, immediately before forwarding
     /// a call. An expired grant stays expired even if a clock is set back.
     #[must_use]
-    pub fn hold(&self, ids: &[String]) -> bool {
-        let holds = self.shared.published.hold(ids);
+    pub fn are_active(&self, ids: &[String]) -> bool {
+        let holds = self.shared.published.are_active(ids);
         if !holds {
             send_ends(&self.commands, self.shared.published.expire());
         }
@@ -227,12 +231,12 @@ impl Grants {
     ///
     /// # Errors
     /// Returns [`GrantError`] if no grant was created.
-    pub async fn give(&self, gifts: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
+    pub async fn create(&self, new_grants: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
         let (reply, answer) = oneshot::channel();
-        let limited = |(grant, entry)| (self.shared.published.limited(grant), entry);
-        let gifts = gifts.into_iter().map(limited).collect();
-        self.commands.send(Command::Give(gifts, reply)).map_err(|_| StoreError::Ended)?;
-        answer.await.map_err(|_| StoreError::Ended)?
+        let limited = |(grant, entry)| (self.shared.published.with_limit(grant), entry);
+        let new_grants = new_grants.into_iter().map(limited).collect();
+        self.commands.send(Command::Create(new_grants, reply)).map_err(|_| StoreError::ShuttingDown)?;
+        answer.await.map_err(|_| StoreError::ShuttingDown)?
     }
 
     /// Sets the maximum lifetime of all grants, including the existing ones. `None` removes the limit for new grants.
@@ -250,7 +254,7 @@ impl Grants {
     /// Revokes a grant with immediate effect. Returns `None` if the grant is not active.
     #[must_use]
     pub fn revoke(&self, id: &str) -> Option<RevokedGrant> {
-        let (ending, version) = self.shared.published.take(id)?;
+        let (ending, version) = self.shared.published.remove(id)?;
         let grant = ending.grant.clone()?;
         let (notify, stored) = oneshot::channel();
         // If the thread has exited, `stored` reports it.
@@ -265,12 +269,14 @@ impl Grants {
     pub async fn state_of(&self, id: &str) -> Result<GrantState, StoreError> {
         let ending = self.now().ending.iter().find(|ending| ending.id == id).cloned();
         if let Some(ending) = ending {
-            return Ok(GrantState::Ending(Box::new(ending)));
+            return Ok(GrantState::Terminating(Box::new(ending)));
         }
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::GrantState(id.to_owned(), reply)).map_err(|_| StoreError::Ended)?;
-        let ended = answer.await.map_err(|_| StoreError::Ended)??;
-        Ok(ended.map_or(GrantState::Unknown, GrantState::Ended))
+        self.commands
+            .send(Command::GrantState(id.to_owned(), reply))
+            .map_err(|_| StoreError::ShuttingDown)?;
+        let ended = answer.await.map_err(|_| StoreError::ShuttingDown)??;
+        Ok(ended.map_or(GrantState::Unknown, GrantState::Terminated))
     }
 
     /// Removes the grants for a session that was closed.
@@ -281,24 +287,24 @@ impl Grants {
     }
 
     /// Counts one use of each of these grants.
-    pub fn used(&self, ids: &[String]) {
+    pub fn count_use(&self, ids: &[String]) {
         if !ids.is_empty() && self.shared.uses.count(ids, self.shared.published.clock.now().wall_ms) {
             // As in `end_session`, this fails only during shutdown.
-            let _ = self.commands.send(Command::Used);
+            let _ = self.commands.send(Command::StoreUses);
         }
     }
 
     /// Returns `true` if the server with this identity has ever answered a call.
     #[must_use]
     pub fn has_served(&self, server: &str) -> bool {
-        self.shared.served.has(server)
+        self.shared.known_servers.has(server)
     }
 
     /// Records that the server with this identity has answered a call.
-    pub fn serves(&self, server: String) {
-        if self.shared.served.add(&server) {
+    pub fn record_served(&self, server: String) {
+        if self.shared.known_servers.add(&server) {
             // As in `end_session`, this fails only during shutdown.
-            let _ = self.commands.send(Command::Serves(server));
+            let _ = self.commands.send(Command::RecordServed(server));
         }
     }
 
@@ -312,7 +318,7 @@ impl Grants {
     }
 }
 
-fn send_ends(commands: &mpsc::Sender<Command>, ended: Vec<Ending>) {
+fn send_ends(commands: &mpsc::Sender<Command>, ended: Vec<PendingTermination>) {
     for ending in ended {
         // This fails only during shutdown. Expiry is detected again at the next start.
         let _ = commands.send(Command::End(Box::new(ending), None));

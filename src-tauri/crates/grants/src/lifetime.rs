@@ -22,7 +22,7 @@ pub enum Lifetime {
 impl Lifetime {
     /// Returns the label for buttons and lists.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Once => "once",
             Self::Session => "this session",
@@ -34,7 +34,7 @@ impl Lifetime {
 
     /// Returns the duration, or `None` if the lifetime has no fixed duration.
     #[must_use]
-    pub fn length(self) -> Option<Duration> {
+    pub fn duration(self) -> Option<Duration> {
         match self {
             Self::QuarterHour => Some(Duration::from_secs(15 * 60)),
             Self::Hour => Some(Duration::from_secs(60 * 60)),

@@ -10,29 +10,29 @@ use ironcurtain_policy::{Access, FileWrites};
 
 /// Path that must be mounted in a server's sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Need {
+pub struct MountRequest {
     /// Path on the host and in the sandbox.
     pub path: CanonicalPath,
     /// `true` if the server may write to the path.
     pub writable: bool,
     /// `true` if only a file may be mounted. If a folder replaces the file, the folder is not mounted.
-    pub file: bool,
+    pub is_file_only: bool,
     /// `true` if the path is an autostart file that the user approved by name. The sandbox makes all other autostart
     /// files read-only.
-    pub named: bool,
+    pub is_approved_by_name: bool,
 }
 
-impl Need {
-    /// Creates a need that applies to a file or a folder.
+impl MountRequest {
+    /// Creates a request that applies to a file or a folder.
     #[must_use]
     pub fn new(path: CanonicalPath, writable: bool) -> Self {
-        Self { path, writable, file: false, named: false }
+        Self { path, writable, is_file_only: false, is_approved_by_name: false }
     }
 
-    /// Limits the need to a file, so that a folder at the path is not mounted.
+    /// Limits the request to a file, so that a folder at the path is not mounted.
     #[must_use]
-    pub fn of_file(self) -> Self {
-        Self { file: true, ..self }
+    pub fn file_only(self) -> Self {
+        Self { is_file_only: true, ..self }
     }
 }
 
@@ -41,45 +41,46 @@ impl Need {
 /// Creating or deleting a file changes its folder, so the folder must be mounted. Reading a path that does not exist
 /// needs no mount.
 #[must_use]
-pub fn need(
+pub fn mount_for_access(
     access: Access,
     path: &CanonicalPath,
     target: PathKind,
     writes: FileWrites,
     nearest: Option<CanonicalPath>,
-) -> Option<Need> {
-    let folder = |nearest: Option<CanonicalPath>| nearest.map(|path| Need::new(path, true));
+) -> Option<MountRequest> {
+    let folder = |nearest: Option<CanonicalPath>| nearest.map(|path| MountRequest::new(path, true));
     match (access, target) {
         (Access::Read, PathKind::Missing) => None,
-        (Access::Read, PathKind::Folder) => Some(Need::new(path.clone(), false)),
+        (Access::Read, PathKind::Folder) => Some(MountRequest::new(path.clone(), false)),
         (Access::Read, PathKind::File { .. } | PathKind::Special) => {
-            Some(Need::new(path.clone(), false).of_file())
+            Some(MountRequest::new(path.clone(), false).file_only())
         }
         (Access::Write, PathKind::File { .. } | PathKind::Special) if writes == FileWrites::InPlace => {
-            Some(Need::new(path.clone(), true).of_file())
+            Some(MountRequest::new(path.clone(), true).file_only())
         }
-        (Access::Write, PathKind::Folder) => Some(Need::new(path.clone(), true)),
+        (Access::Write, PathKind::Folder) => Some(MountRequest::new(path.clone(), true)),
         (Access::Write | Access::Delete, _) => folder(nearest),
     }
 }
 
-/// Merges needs. A path is writable if any of its needs is writable, and limited to a file if any of its needs is.
-/// Omits a need that a parent folder's mount meets.
+/// Merges requests. A path is writable if any of its requests is writable, and limited to a file if any of its requests is.
+/// Omits a request that a parent folder's mount satisfies.
 #[must_use]
-pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
-    let mut all: Vec<Need> = needs.into_iter().collect();
+pub fn merge_requests(requests: impl IntoIterator<Item = MountRequest>) -> Vec<MountRequest> {
+    let mut all: Vec<MountRequest> = requests.into_iter().collect();
     all.sort_by(|a, b| a.path.cmp(&b.path).then(b.writable.cmp(&a.writable)));
     all.dedup_by(|later, first| {
         let is_same = later.path == first.path;
-        first.file |= is_same && later.file;
-        first.named |= is_same && later.named;
+        first.is_file_only |= is_same && later.is_file_only;
+        first.is_approved_by_name |= is_same && later.is_approved_by_name;
         is_same
     });
-    // A parent folder's mount meets the need if the mount is writable or the path does not have to be.
-    let shows =
-        |above: &Need, n: &Need| above.path.strictly_contains(&n.path) && (above.writable || !n.writable);
+    // A parent folder's mount satisfies the request if the mount is writable or the path does not have to be.
+    let satisfies = |above: &MountRequest, n: &MountRequest| {
+        above.path.strictly_contains(&n.path) && (above.writable || !n.writable)
+    };
     // In a mounted folder, autostart files are read-only, so an approved autostart file needs its own mount.
-    let covered = |n: &Need| !n.named && all.iter().any(|above| shows(above, n));
+    let covered = |n: &MountRequest| !n.is_approved_by_name && all.iter().any(|above| satisfies(above, n));
     all.iter().filter(|n| !covered(n)).cloned().collect()
 }
 
@@ -87,23 +88,26 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountStep {
     /// Adds a mount.
-    Add(Need),
+    Add(MountRequest),
     /// Makes a writable mount read-only.
-    Narrow(Need),
+    Narrow(MountRequest),
     /// Removes a mount and verifies that it was removed.
     Remove(CanonicalPath),
 }
 
-/// Returns the mounts that [`united`] returns for all needs, plus the existing mounts that are still needed. Removing
+/// Returns the mounts that [`merge_requests`] returns for all requests, plus the existing mounts that are still needed. Removing
 /// such a mount would terminate a server that has it open.
 #[must_use]
-pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
-    let mut wanted = united(needs.iter().cloned());
-    let replaced = |m: &Need, w: &Need| {
+pub fn needed_mounts(now: &[MountRequest], requests: &[MountRequest]) -> Vec<MountRequest> {
+    let mut wanted = merge_requests(requests.iter().cloned());
+    let replaced = |m: &MountRequest, w: &MountRequest| {
         w.path == m.path || (w.path.strictly_contains(&m.path) && w.writable && !m.writable)
     };
-    let kept: Vec<Need> =
-        now.iter().filter(|m| needs.contains(m) && !wanted.iter().any(|w| replaced(m, w))).cloned().collect();
+    let kept: Vec<MountRequest> = now
+        .iter()
+        .filter(|m| requests.contains(m) && !wanted.iter().any(|w| replaced(m, w)))
+        .cloned()
+        .collect();
     wanted.extend(kept);
     wanted.sort();
     wanted
@@ -112,21 +116,22 @@ pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
 /// Returns the steps that add the wanted mounts. Writable mounts inside another mount are added before that mount
 /// becomes read-only. Existing mounts are not removed.
 #[must_use]
-pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
-    let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();
-    let narrows = |n: &&Need| !n.writable && now.iter().any(|m| m.path == n.path && m.writable);
-    let (narrowed, mut come): (Vec<&Need>, Vec<&Need>) = new.into_iter().partition(narrows);
-    come.sort_by_key(|n| depth(&n.path));
-    let added = come.into_iter().cloned().map(MountStep::Add);
+pub fn additions(now: &[MountRequest], wanted: &[MountRequest]) -> Vec<MountStep> {
+    let new: Vec<&MountRequest> = wanted.iter().filter(|w| !now.contains(w)).collect();
+    let narrows = |n: &&MountRequest| !n.writable && now.iter().any(|m| m.path == n.path && m.writable);
+    let (narrowed, mut to_add): (Vec<&MountRequest>, Vec<&MountRequest>) = new.into_iter().partition(narrows);
+    to_add.sort_by_key(|n| depth(&n.path));
+    let added = to_add.into_iter().cloned().map(MountStep::Add);
     added.chain(narrowed.into_iter().cloned().map(MountStep::Narrow)).collect()
 }
 
 /// Returns the steps that remove unwanted mounts, deepest first.
 #[must_use]
-pub fn removals(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
-    let mut gone: Vec<&Need> = now.iter().filter(|m| !wanted.iter().any(|w| w.path == m.path)).collect();
-    gone.sort_by_key(|n| std::cmp::Reverse(depth(&n.path)));
-    gone.into_iter().map(|n| MountStep::Remove(n.path.clone())).collect()
+pub fn removals(now: &[MountRequest], wanted: &[MountRequest]) -> Vec<MountStep> {
+    let mut to_remove: Vec<&MountRequest> =
+        now.iter().filter(|m| !wanted.iter().any(|w| w.path == m.path)).collect();
+    to_remove.sort_by_key(|n| std::cmp::Reverse(depth(&n.path)));
+    to_remove.into_iter().map(|n| MountStep::Remove(n.path.clone())).collect()
 }
 
 fn depth(path: &CanonicalPath) -> usize {
@@ -142,20 +147,20 @@ mod tests {
         CanonicalPath::assume_canonical(text).unwrap()
     }
 
-    fn n(text: &str, writable: bool) -> Need {
-        Need::new(path(text), writable)
+    fn n(text: &str, writable: bool) -> MountRequest {
+        MountRequest::new(path(text), writable)
     }
 
     #[test]
     fn each_access_needs_the_smallest_mount() {
         let p = path("/d/f");
-        let got = |access, target, writes| need(access, &p, target, writes, Some(path("/d")));
+        let got = |access, target, writes| mount_for_access(access, &p, target, writes, Some(path("/d")));
         let (file, in_place, replace) =
             (PathKind::File { bytes: 1 }, FileWrites::InPlace, FileWrites::Replace);
-        assert_eq!(got(Access::Read, file, in_place), Some(n("/d/f", false).of_file()));
+        assert_eq!(got(Access::Read, file, in_place), Some(n("/d/f", false).file_only()));
         assert_eq!(got(Access::Read, PathKind::Folder, in_place), Some(n("/d/f", false)));
         assert_eq!(got(Access::Read, PathKind::Missing, in_place), None);
-        assert_eq!(got(Access::Write, file, in_place), Some(n("/d/f", true).of_file()));
+        assert_eq!(got(Access::Write, file, in_place), Some(n("/d/f", true).file_only()));
         assert_eq!(got(Access::Write, file, replace), Some(n("/d", true)));
         assert_eq!(got(Access::Write, PathKind::Missing, in_place), Some(n("/d", true)));
         assert_eq!(got(Access::Write, PathKind::Folder, replace), Some(n("/d/f", true)));
@@ -165,12 +170,21 @@ mod tests {
 
     #[test]
     fn merging_needs_loses_and_widens_none() {
-        let got = united([n("/d/f", false), n("/d", false), n("/d/g", true), n("/e", false), n("/e", true)]);
+        let got = merge_requests([
+            n("/d/f", false),
+            n("/d", false),
+            n("/d/g", true),
+            n("/e", false),
+            n("/e", true),
+        ]);
         assert_eq!(got, [n("/d", false), n("/d/g", true), n("/e", true)]);
-        assert_eq!(united([n("/d", true), n("/d/ro", false)]), [n("/d", true)]);
-        assert_eq!(united([n("/d/f", true), n("/d/f", false).of_file()]), [n("/d/f", true).of_file()]);
-        let named = Need { named: true, ..n("/d/f", true).of_file() };
-        assert_eq!(united([n("/d", true), named.clone()]), [n("/d", true), named]);
+        assert_eq!(merge_requests([n("/d", true), n("/d/ro", false)]), [n("/d", true)]);
+        assert_eq!(
+            merge_requests([n("/d/f", true), n("/d/f", false).file_only()]),
+            [n("/d/f", true).file_only()]
+        );
+        let named = MountRequest { is_approved_by_name: true, ..n("/d/f", true).file_only() };
+        assert_eq!(merge_requests([n("/d", true), named.clone()]), [n("/d", true), named]);
     }
 
     #[test]
@@ -201,18 +215,19 @@ mod tests {
         assert_eq!(needed_mounts(&mounted, std::slice::from_ref(&read)), [read]);
     }
 
-    fn applied(now: &[Need], steps: &[MountStep]) -> Vec<Need> {
+    fn applied(now: &[MountRequest], steps: &[MountStep]) -> Vec<MountRequest> {
         let mut mounted = now.to_vec();
         for step in steps {
             match step {
                 MountStep::Add(need) => {
-                    let narrows = |m: &&Need| m.path == need.path && m.writable && !need.writable;
+                    let narrows = |m: &&MountRequest| m.path == need.path && m.writable && !need.writable;
                     assert_eq!(mounted.iter().find(narrows), None, "the sandbox refuses to narrow");
                     mounted.retain(|m| m.path != need.path);
                     mounted.push(need.clone());
                 }
                 MountStep::Narrow(need) => {
-                    let is_wider = |m: &&mut Need| m.path == need.path && m.writable && !need.writable;
+                    let is_wider =
+                        |m: &&mut MountRequest| m.path == need.path && m.writable && !need.writable;
                     *mounted.iter_mut().find(is_wider).unwrap() = need.clone();
                 }
                 MountStep::Remove(path) => {
@@ -230,11 +245,11 @@ mod tests {
         #[test]
         fn steps_lead_to_the_needed_mounts(
             now in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
-            needs in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
+            requests in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
         ) {
-            let all = |of: Vec<(String, bool)>| of.iter().map(|(p, w)| n(p, *w)).collect::<Vec<_>>();
-            let (now, needs) = (united(all(now)), all(needs));
-            let wanted = needed_mounts(&now, &needs);
+            let all = |paths: Vec<(String, bool)>| paths.iter().map(|(p, w)| n(p, *w)).collect::<Vec<_>>();
+            let (now, requests) = (merge_requests(all(now)), all(requests));
+            let wanted = needed_mounts(&now, &requests);
             let with = applied(&now, &additions(&now, &wanted));
             prop_assert!(wanted.iter().all(|w| with.contains(w)));
             prop_assert_eq!(applied(&with, &removals(&with, &wanted)), wanted);
@@ -243,17 +258,17 @@ mod tests {
         #[test]
         fn existing_mounts_never_widen_or_lose_a_need(
             now in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
-            needs in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
+            requests in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
         ) {
-            let all = |of: Vec<(String, bool)>| of.iter().map(|(p, w)| n(p, *w)).collect::<Vec<_>>();
-            let (now, needs) = (united(all(now)), all(needs));
-            let shown = needed_mounts(&now, &needs);
-            let at = |of: &[Need], path: &CanonicalPath| {
-                let above = of.iter().filter(|m| m.path.contains(path));
+            let all = |paths: Vec<(String, bool)>| paths.iter().map(|(p, w)| n(p, *w)).collect::<Vec<_>>();
+            let (now, requests) = (merge_requests(all(now)), all(requests));
+            let shown = needed_mounts(&now, &requests);
+            let at = |paths: &[MountRequest], path: &CanonicalPath| {
+                let above = paths.iter().filter(|m| m.path.contains(path));
                 above.max_by_key(|m| depth(&m.path)).map(|m| m.writable)
             };
-            for need in &needs {
-                prop_assert_eq!(at(&shown, &need.path), at(&united(needs.clone()), &need.path));
+            for need in &requests {
+                prop_assert_eq!(at(&shown, &need.path), at(&merge_requests(requests.clone()), &need.path));
             }
         }
     }

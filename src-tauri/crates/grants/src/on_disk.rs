@@ -15,11 +15,11 @@ impl StandingGrant {
     /// Returns [`StoreError`] if the database or the journal cannot be read.
     pub fn on_disk(database: &Path) -> Result<Vec<Self>, StoreError> {
         let Some(store) = Store::open_to_read(database)? else { return Ok(Vec::new()) };
-        let clock = Clock::of_machine().map_err(StoreError::Clock)?;
+        let clock = Clock::system().map_err(StoreError::Clock)?;
         let ended = Journal::read(database)?;
         let mut grants = store.load()?;
         grants.retain(|(grant, end)| {
-            let is_over = StoredEnd::left(grant, end.as_ref(), &clock) == Some(0);
+            let is_over = StoredEnd::remaining_ms(grant, end.as_ref(), &clock) == Some(0);
             !is_over && !ended.iter().any(|left| left.why != EndReason::NotStored && left.id == grant.id)
         });
         Ok(grants.into_iter().map(|(grant, _)| grant).collect())

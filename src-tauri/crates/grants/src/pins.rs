@@ -38,7 +38,7 @@ pub struct Listing<'a> {
     pub tools: &'a [ListedDefinition],
     /// `true` for a complete list on one page. Pinned tools that are missing from the list were removed from the
     /// server, and unpinned tools were added to it later.
-    pub is_whole: bool,
+    pub is_complete: bool,
 }
 
 /// Stored pin of a tool.
@@ -83,7 +83,7 @@ pub enum PinState {
         /// Pinned definition.
         pinned: String,
         /// `true` if the definition was not seen before.
-        is_news: bool,
+        is_first_seen: bool,
     },
     /// The definition differs from its pin, which the user has decided to keep.
     Kept {
@@ -149,7 +149,7 @@ impl Pins {
 
     /// Compares a list of tools with their pins, pins new tools, and returns the state of each tool in order. With
     /// `only_warn`, a changed definition becomes the pin at once, and its state is [`PinState::Suspended`] with
-    /// `is_news`.
+    /// `is_first_seen`.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be used. In that case, nothing is pinned.
@@ -162,7 +162,7 @@ impl Pins {
     ) -> Result<Vec<PinState>, StoreError> {
         let listed = listing.tools;
         self.with(|connection| {
-            let pins = by_tool(of_key(connection, key)?);
+            let pins = by_tool(pins_for_key(connection, key)?);
             let is_pinned = |(position, listed): (u64, &ListedDefinition)| {
                 pins.get(&listed.tool).is_some_and(|pin| {
                     let is_same = pin.found.is_none() && pin.definition == listed.definition;
@@ -171,21 +171,21 @@ impl Pins {
             };
             let positioned = pins.values().filter(|pin| pin.position.is_some()).count();
             // An unchanged list, the usual case, needs no lock.
-            if (!listing.is_whole || positioned == listed.len()) && (0..).zip(listed).all(is_pinned) {
+            if (!listing.is_complete || positioned == listed.len()) && (0..).zip(listed).all(is_pinned) {
                 return Ok(listed.iter().map(|_| PinState::Unchanged).collect());
             }
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let mut pins = by_tool(of_key(&change, key)?);
-            let is_new = listing.is_whole && !pins.is_empty();
-            if listing.is_whole {
+            let mut pins = by_tool(pins_for_key(&change, key)?);
+            let is_new = listing.is_complete && !pins.is_empty();
+            if listing.is_complete {
                 let unlisted = "UPDATE pins SET position = NULL WHERE server = ?1 AND capabilities = ?2";
                 change.execute(unlisted, params![key.server, key.capabilities])?;
             }
             let mut states = Vec::new();
             for (position, listed) in (0_i64..).zip(listed) {
                 states.push(match pins.get(&listed.tool) {
-                    None => pinned_now(&change, (key, listed), is_new, at_ms)?,
-                    Some(pin) => compared(&change, (key, pin), &listed.definition, only_warn)?,
+                    None => pin_new(&change, (key, listed), is_new, at_ms)?,
+                    Some(pin) => compare_with_pin(&change, (key, pin), &listed.definition, only_warn)?,
                 });
                 change.execute(
                     "UPDATE pins SET position = ?4 WHERE server = ?1 AND capabilities = ?2 AND tool = ?3",
@@ -211,15 +211,15 @@ impl Pins {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
-    pub fn of_client(&self, key: &PinKey) -> Result<Vec<ToolPin>, StoreError> {
-        self.with(|connection| of_key(connection, key))
+    pub fn for_client(&self, key: &PinKey) -> Result<Vec<ToolPin>, StoreError> {
+        self.with(|connection| pins_for_key(connection, key))
     }
 
     /// Returns all of a server's pins. Returns no pins if the daemon has not created the table yet.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database cannot be read.
-    pub fn of_server(&self, server: &str) -> Result<Vec<ToolPin>, StoreError> {
+    pub fn for_server(&self, server: &str) -> Result<Vec<ToolPin>, StoreError> {
         let pins = self.with_existing(|connection| {
             let query = "SELECT * FROM pins WHERE server = ?1 ORDER BY tool, capabilities";
             connection.prepare(query)?.query_map([server], pin)?.collect::<Result<Vec<_>, _>>()
@@ -294,12 +294,12 @@ fn by_tool(pins: Vec<ToolPin>) -> HashMap<String, ToolPin> {
     pins.into_iter().map(|pin| (pin.tool.clone(), pin)).collect()
 }
 
-fn of_key(connection: &Connection, key: &PinKey) -> Result<Vec<ToolPin>, rusqlite::Error> {
+fn pins_for_key(connection: &Connection, key: &PinKey) -> Result<Vec<ToolPin>, rusqlite::Error> {
     let query = "SELECT * FROM pins WHERE server = ?1 AND capabilities = ?2";
     connection.prepare(query)?.query_map([&key.server, &key.capabilities], pin)?.collect()
 }
 
-fn pinned_now(
+fn pin_new(
     change: &Transaction<'_>,
     (key, listed): (&PinKey, &ListedDefinition),
     is_new: bool,
@@ -320,7 +320,7 @@ fn pinned_now(
 }
 
 /// Compares a listed definition with its pin, and stores any difference.
-fn compared(
+fn compare_with_pin(
     change: &Transaction<'_>,
     (key, pin): (&PinKey, &ToolPin),
     definition: &str,
@@ -353,7 +353,7 @@ fn compared(
     let pinned = pin.definition.clone();
     if only_warn {
         store(definition, None, None)?;
-        return Ok(PinState::Suspended { pinned, is_news: true });
+        return Ok(PinState::Suspended { pinned, is_first_seen: true });
     }
     let is_known = pin.found.as_deref() == Some(definition);
     match pin.decided {
@@ -362,7 +362,7 @@ fn compared(
             if !is_known {
                 store(&pinned, Some(definition), None)?;
             }
-            Ok(PinState::Suspended { pinned, is_news: !is_known })
+            Ok(PinState::Suspended { pinned, is_first_seen: !is_known })
         }
     }
 }

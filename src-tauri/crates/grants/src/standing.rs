@@ -1,8 +1,8 @@
-//! Standing grants: the clients and servers that may use them, and the resources they open.
+//! Standing grants: the clients and servers that may use them, and the resources they permit access to.
 
 use super::Lifetime;
 use super::client::UNKNOWN;
-use crate::mounts::Need;
+use crate::mounts::MountRequest;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
@@ -17,7 +17,7 @@ pub struct StandingGrant {
     pub id: String,
     /// Client, server and session that may use the grant.
     pub subject: GrantSubject,
-    /// Files, host or tool that the grant opens.
+    /// Files, host or tools that the grant permits.
     pub what: Granted,
     /// Lifetime that the user chose.
     pub lifetime: Lifetime,
@@ -33,7 +33,7 @@ pub struct StandingGrant {
     pub provenance: String,
 }
 
-/// Files, host or tools that a grant opens.
+/// Files, host or tools that a grant permits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
     /// A file or folder.
@@ -44,7 +44,7 @@ pub enum Granted {
     Tool(ToolScope),
 }
 
-/// File or folder that a grant opens, with the permitted access.
+/// File or folder that a grant covers, with the permitted access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// Path of the file or folder.
@@ -56,11 +56,11 @@ pub struct Files {
 }
 
 impl Granted {
-    /// Adds the opened resource to an audit entry.
-    pub fn note_in(&self, entry: &mut Entry) {
+    /// Adds the granted resource to an audit entry.
+    pub fn add_to_entry(&self, entry: &mut Entry) {
         match self {
             Self::Files(files) => entry.paths = vec![files.path.as_str().to_owned()],
-            Self::Host(target) => entry.about_host(&target.host, target.port),
+            Self::Host(target) => entry.set_host(&target.host, target.port),
             Self::Tool(scope) => entry.tool_name = scope.tool().map(str::to_owned),
         }
     }
@@ -85,11 +85,11 @@ impl StandingGrant {
         entry.client = Some(self.subject.client_name.clone());
         entry.server_name = Some(self.subject.server.clone());
         entry.session.clone_from(&self.subject.session);
-        self.what.note_in(&mut entry);
+        self.what.add_to_entry(&mut entry);
         entry
     }
 
-    /// Returns the files that the grant opens, if any.
+    /// Returns the files that the grant covers, if any.
     #[must_use]
     pub fn files(&self) -> Option<&Files> {
         match &self.what {
@@ -98,7 +98,7 @@ impl StandingGrant {
         }
     }
 
-    /// Returns the host that the grant opens, if any, in the form that the proxy uses.
+    /// Returns the host that the grant permits, if any, in the form that the proxy uses.
     #[must_use]
     pub fn for_proxy(&self) -> Option<ironcurtain_egress::GrantedHost> {
         match &self.what {
@@ -109,7 +109,7 @@ impl StandingGrant {
         }
     }
 
-    /// Returns the host that the grant opens, if any, in the form that the judge uses.
+    /// Returns the host that the grant permits, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_gate(&self) -> Option<ironcurtain_policy::HostGrant> {
         let Granted::Host(target) = &self.what else { return None };
@@ -125,14 +125,14 @@ impl StandingGrant {
         })
     }
 
-    /// Returns the tools that the grant opens, if any, in the form that the judge uses.
+    /// Returns the tools that the grant permits, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_tool(&self) -> Option<ToolGrant> {
         let Granted::Tool(scope) = &self.what else { return None };
         Some(ToolGrant { id: self.id.clone(), created_ms: self.created_ms, scope: scope.clone() })
     }
 
-    /// Returns the path that the grant opens, if any, in the form that the judge uses.
+    /// Returns the path that the grant covers, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_judging(&self) -> Option<ironcurtain_policy::PathGrant> {
         let Files { path, kind, access } = self.files()?.clone();
@@ -147,13 +147,13 @@ impl StandingGrant {
 
     /// Returns `true` if the mount for this grant also meets `need`.
     #[must_use]
-    pub fn shows(&self, need: &Need) -> bool {
+    pub fn shows(&self, need: &MountRequest) -> bool {
         self.files().is_some_and(|files| files.show(need))
     }
 }
 
 impl Files {
-    fn show(&self, need: &Need) -> bool {
+    fn show(&self, need: &MountRequest) -> bool {
         let reaches = match self.kind {
             GrantKind::File => self.path == need.path,
             GrantKind::Tree => self.path.contains(&need.path),

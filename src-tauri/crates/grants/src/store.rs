@@ -6,8 +6,8 @@ mod tool;
 pub use schema::StoreError;
 
 use self::tool::StoredToolError;
-use super::ending::{EndReason, Ended};
-use super::table::whole_time;
+use super::ending::{EndReason, StoredTermination};
+use super::table::initial_time_left;
 use super::uses::Uses;
 use super::{Files, GrantSubject, Granted, Lifetime, StandingGrant};
 use ironcurtain_audit::clock::Clock;
@@ -110,9 +110,9 @@ impl Store {
     }
 
     /// Removes grants in one transaction and stores their terminations. Storing a termination again has no effect.
-    pub(super) fn end(&mut self, ended: &[(&str, Ended)]) -> Result<(), StoreError> {
+    pub(super) fn end(&mut self, ended: &[(&str, StoredTermination)]) -> Result<(), StoreError> {
         self.change(|change| {
-            for (id, Ended { why, at_ms }) in ended {
+            for (id, StoredTermination { why, at_ms }) in ended {
                 change.execute("DELETE FROM grants WHERE id = ?1", [id])?;
                 change.execute(
                     "INSERT OR IGNORE INTO ended (id, why, at_ms) VALUES (?1, ?2, ?3)",
@@ -128,16 +128,17 @@ impl Store {
     }
 
     /// Returns a grant's stored termination, if any.
-    pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
+    pub(super) fn termination(&self, id: &str) -> Result<Option<StoredTermination>, StoreError> {
         let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
             let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);
-            Ok(EndReason::named(&why).map(|why| Ended { why, at_ms: u64::try_from(at_ms).unwrap_or(0) }))
+            Ok(EndReason::parse(&why)
+                .map(|why| StoredTermination { why, at_ms: u64::try_from(at_ms).unwrap_or(0) }))
         });
         found.optional().map(Option::flatten).map_err(|e| self.failed(e))
     }
 
     /// Returns the identities of the servers that have answered a call.
-    pub(super) fn served(&self) -> Result<HashSet<String>, StoreError> {
+    pub(super) fn known_servers(&self) -> Result<HashSet<String>, StoreError> {
         let mut statement =
             self.connection.prepare("SELECT identity FROM servers").map_err(|e| self.failed(e))?;
         let rows = statement.query_map([], |row| row.get(0)).map_err(|e| self.failed(e))?;
@@ -156,7 +157,7 @@ impl Store {
     }
 
     /// Stores the use counts of grants and the remaining times of expiring grants.
-    pub(super) fn note(
+    pub(super) fn store_counts(
         &mut self,
         uses: &[(String, Uses)],
         ends: &[(String, StoredEnd)],
@@ -222,9 +223,9 @@ impl StoredEnd {
 
     /// Returns a grant's remaining time in milliseconds, which is the shorter of the times on the two clocks. Returns
     /// `None` if the grant does not expire.
-    pub(super) fn left(grant: &StandingGrant, stored: Option<&Self>, clock: &Clock) -> Option<u64> {
+    pub(super) fn remaining_ms(grant: &StandingGrant, stored: Option<&Self>, clock: &Clock) -> Option<u64> {
         let now = clock.now();
-        let left = whole_time(grant, now)?;
+        let left = initial_time_left(grant, now)?;
         Some(match stored {
             Some(end) if end.boot == clock.boot() => left.min(end.ends_ms.saturating_sub(now.boot_ms)),
             Some(end) => left.min(end.left_ms),
@@ -233,7 +234,7 @@ impl StoredEnd {
     }
 }
 
-/// Column values that describe the opened files, host or tools.
+/// Column values that describe the granted files, host or tools.
 struct Columns {
     kind: &'static str,
     path: Option<String>,
@@ -271,7 +272,7 @@ impl Columns {
                 access: AccessSet::default(),
                 host: None,
                 port: None,
-                tool: Some(tool::written(tool)),
+                tool: Some(tool::serialize(tool)),
             },
         }
     }
@@ -327,7 +328,7 @@ fn granted(row: &Row<'_>) -> Result<Granted, RowError> {
         }
         "tool" => {
             let tool: String = row.get("tool")?;
-            Ok(Granted::Tool(tool::read(&tool)?))
+            Ok(Granted::Tool(tool::parse(&tool)?))
         }
         other => Err(RowError::Kind(other.to_owned())),
     }

@@ -5,7 +5,7 @@
 //! - A grant is active only until either of the two clocks reaches its expiry time.
 
 use super::StandingGrant;
-use super::ending::{EndReason, Ending};
+use super::ending::{EndReason, PendingTermination};
 use ironcurtain_audit::clock::{Clock, Moment, millis};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct GrantTable {
     /// Active grants, in order of creation.
     pub grants: Vec<StandingGrant>,
     /// Terminations of grants that are not stored yet.
-    pub(super) ending: Vec<Ending>,
+    pub(super) ending: Vec<PendingTermination>,
     /// Expiry times by grant id, in milliseconds since boot.
     deadlines: BTreeMap<String, u64>,
 }
@@ -34,7 +34,7 @@ impl GrantTable {
     }
 
     /// Returns `true` if the grant with this id is active.
-    fn holds(&self, id: &str, now: impl Fn() -> Moment) -> bool {
+    fn is_active(&self, id: &str, now: impl Fn() -> Moment) -> bool {
         match self.grants.iter().find(|grant| grant.id == id) {
             Some(grant) if grant.expires_ms.is_some() => !self.has_ended(grant, now()),
             Some(_) => true,
@@ -65,14 +65,14 @@ impl GrantTable {
 
 /// Publisher of the table, with the clocks that determine when grants expire.
 #[derive(Debug)]
-pub(super) struct Published {
+pub(super) struct TablePublisher {
     table: watch::Sender<Arc<GrantTable>>,
     pub(super) clock: Clock,
     /// Maximum lifetime of every grant in milliseconds, or `u64::MAX` if it is unlimited.
     max_ms: AtomicU64,
 }
 
-impl Published {
+impl TablePublisher {
     pub(super) fn new(clock: Clock) -> Self {
         Self { table: watch::Sender::new(Arc::default()), clock, max_ms: AtomicU64::new(u64::MAX) }
     }
@@ -83,7 +83,7 @@ impl Published {
 
     /// Returns the number of active grants, of terminations that are not stored, and of expiry times.
     #[cfg(test)]
-    pub(super) fn held(&self) -> (usize, usize, usize) {
+    pub(super) fn counts(&self) -> (usize, usize, usize) {
         let table = self.now();
         (table.grants.len(), table.ending.len(), table.deadlines.len())
     }
@@ -93,9 +93,9 @@ impl Published {
     }
 
     /// Returns `true` if all of these grants are active.
-    pub(super) fn hold(&self, ids: &[String]) -> bool {
+    pub(super) fn are_active(&self, ids: &[String]) -> bool {
         let table = self.table.borrow();
-        ids.iter().all(|id| table.holds(id, || self.clock.now()))
+        ids.iter().all(|id| table.is_active(id, || self.clock.now()))
     }
 
     pub(super) fn next_end(&self) -> Option<Moment> {
@@ -109,7 +109,7 @@ impl Published {
         self.change(|table| {
             let mut changed = false;
             for grant in &mut table.grants {
-                let end = ends_at(grant, max_ms);
+                let end = expiry_ms(grant, max_ms);
                 if end != grant.expires_ms {
                     grant.expires_ms = end;
                     // The clock may have been set back since the grant was created.
@@ -130,18 +130,18 @@ impl Published {
     }
 
     /// Limits the lifetime of a new grant.
-    pub(super) fn limited(&self, mut grant: StandingGrant) -> StandingGrant {
-        grant.expires_ms = ends_at(&grant, self.max_ms.load(Ordering::SeqCst));
+    pub(super) fn with_limit(&self, mut grant: StandingGrant) -> StandingGrant {
+        grant.expires_ms = expiry_ms(&grant, self.max_ms.load(Ordering::SeqCst));
         grant
     }
 
     /// Adds grants and returns the new version of the table. Each grant comes with its remaining time in
     /// milliseconds, or `None` if it does not expire.
-    pub(super) fn give(&self, grants: Vec<(StandingGrant, Option<u64>)>) -> u64 {
+    pub(super) fn add(&self, grants: Vec<(StandingGrant, Option<u64>)>) -> u64 {
         let now = self.clock.now();
         self.change(|table| {
             for (grant, left_ms) in grants {
-                let grant = self.limited(grant);
+                let grant = self.with_limit(grant);
                 if let Some(left) = left_ms {
                     table.deadlines.insert(grant.id.clone(), now.boot_ms.saturating_add(left));
                 }
@@ -153,33 +153,41 @@ impl Published {
     }
 
     /// Removes a grant. Returns its termination and the new version of the table, or `None` if the grant is not active.
-    pub(super) fn take(&self, id: &str) -> Option<(Ending, u64)> {
+    pub(super) fn remove(&self, id: &str) -> Option<(PendingTermination, u64)> {
         let mut ended = self.end(EndReason::Revoked, |grant| grant.id == id);
         ended.1.pop().map(|ending| (ending, ended.0))
     }
 
     /// Removes the grants that have expired and returns their terminations.
-    pub(super) fn expire(&self) -> Vec<Ending> {
+    pub(super) fn expire(&self) -> Vec<PendingTermination> {
         let now = self.clock.now();
         let table = self.now();
-        let over = |grant: &StandingGrant| table.has_ended(grant, now);
-        if table.grants.iter().any(over) { self.end(EndReason::Expired, over).1 } else { Vec::new() }
+        let has_expired = |grant: &StandingGrant| table.has_ended(grant, now);
+        if table.grants.iter().any(has_expired) {
+            self.end(EndReason::Expired, has_expired).1
+        } else {
+            Vec::new()
+        }
     }
 
     /// Removes the grants for a closed session. They are not stored, and their termination is recorded with the end
     /// of the session.
     pub(super) fn end_session(&self, session: &str) {
-        let is_its = |grant: &StandingGrant| grant.subject.session.as_deref() == Some(session);
-        self.change(|table| table.grants.extract_if(.., |grant| is_its(grant)).count() > 0);
+        let is_of_session = |grant: &StandingGrant| grant.subject.session.as_deref() == Some(session);
+        self.change(|table| table.grants.extract_if(.., |grant| is_of_session(grant)).count() > 0);
     }
 
-    fn end(&self, why: EndReason, is_over: impl Fn(&StandingGrant) -> bool) -> (u64, Vec<Ending>) {
+    fn end(
+        &self,
+        why: EndReason,
+        is_ended: impl Fn(&StandingGrant) -> bool,
+    ) -> (u64, Vec<PendingTermination>) {
         let at_ms = self.clock.now().wall_ms;
         let mut ended = Vec::new();
         self.change(|table| {
-            let gone = table.grants.extract_if(.., |grant| is_over(grant));
-            ended = gone.map(|grant| Ending::new(grant, why, at_ms)).collect();
-            for Ending { id, .. } in &ended {
+            let gone = table.grants.extract_if(.., |grant| is_ended(grant));
+            ended = gone.map(|grant| PendingTermination::new(grant, why, at_ms)).collect();
+            for PendingTermination { id, .. } in &ended {
                 table.deadlines.remove(id);
             }
             table.ending.extend(ended.iter().cloned());
@@ -190,7 +198,7 @@ impl Published {
 
     /// Adds terminations that are not stored yet: those in the previous process's journal, or those of grants that
     /// could not be stored.
-    pub(super) fn list_ending(&self, endings: &[Ending]) {
+    pub(super) fn add_terminations(&self, endings: &[PendingTermination]) {
         self.table.send_if_modified(|table| {
             Arc::make_mut(table).ending.extend(endings.iter().cloned());
             !endings.is_empty()
@@ -199,7 +207,7 @@ impl Published {
 
     /// Sets the error from storing a termination. If `trouble` is `None`, the termination has been stored and is
     /// removed from the table.
-    pub(super) fn note_end(&self, id: &str, trouble: Option<&str>) {
+    pub(super) fn set_termination_error(&self, id: &str, trouble: Option<&str>) {
         self.table.send_if_modified(|table| {
             let Some(at) = table.ending.iter().position(|ending| ending.id == id) else { return false };
             let table = Arc::make_mut(table);
@@ -227,14 +235,14 @@ impl Published {
 }
 
 /// Returns the wall-clock time at which a grant expires, given the maximum lifetime in milliseconds.
-fn ends_at(grant: &StandingGrant, max_ms: u64) -> Option<u64> {
+fn expiry_ms(grant: &StandingGrant, max_ms: u64) -> Option<u64> {
     let limit = grant.created_ms.checked_add(max_ms);
     grant.expires_ms.into_iter().chain(limit).min()
 }
 
 /// Returns a new grant's duration in milliseconds: the shorter of its lifetime and the time until its wall-clock
 /// expiry.
-pub(super) fn whole_time(grant: &StandingGrant, now: Moment) -> Option<u64> {
+pub(super) fn initial_time_left(grant: &StandingGrant, now: Moment) -> Option<u64> {
     let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
-    Some(grant.lifetime.length().map_or(by_wall, |length| millis(length).min(by_wall)))
+    Some(grant.lifetime.duration().map_or(by_wall, |length| millis(length).min(by_wall)))
 }

@@ -2,7 +2,7 @@
 
 mod clocks;
 
-use super::ending::Left;
+use super::ending::JournalEntry;
 use super::*;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, LOG_NAME};
@@ -37,12 +37,12 @@ fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
     }
 }
 
-struct Place {
+struct TestStore {
     dir: tempfile::TempDir,
     trouble: Arc<Mutex<Option<String>>>,
 }
 
-impl Place {
+impl TestStore {
     fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), trouble: Arc::default() }
     }
@@ -66,13 +66,13 @@ impl Place {
     }
 
     fn open(&self) -> Grants {
-        self.open_by(Clock::of_machine().unwrap())
+        self.open_by(Clock::system().unwrap())
     }
 
     fn open_by(&self, clock: Clock) -> Grants {
         let audit = Audit::open(self.dir.path(), |_| ()).unwrap();
         let trouble = Arc::clone(&self.trouble);
-        let on_trouble: OnTrouble = Box::new(move |now| *trouble.lock().unwrap() = now);
+        let on_trouble: ProblemCallback = Box::new(move |now| *trouble.lock().unwrap() = now);
         let parts = GrantParts { database: &self.database(), audit, on_trouble, clock };
         Grants::open(parts).unwrap()
     }
@@ -85,7 +85,7 @@ fn gift(grant: &StandingGrant) -> (StandingGrant, Entry) {
 }
 
 async fn give(grants: &Grants, given: &[StandingGrant]) {
-    grants.give(given.iter().map(gift).collect()).await.unwrap();
+    grants.create(given.iter().map(gift).collect()).await.unwrap();
 }
 
 fn ids(grants: &Grants) -> Vec<String> {
@@ -93,8 +93,8 @@ fn ids(grants: &Grants) -> Vec<String> {
 }
 
 /// Locks the database, as another program would, until the returned connection is dropped.
-fn hold(place: &Place) -> rusqlite::Connection {
-    let other = rusqlite::Connection::open(place.database()).unwrap();
+fn hold(fixture: &TestStore) -> rusqlite::Connection {
+    let other = rusqlite::Connection::open(fixture.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     other
 }
@@ -105,34 +105,34 @@ async fn stored(grants: &Grants) {
 
 #[tokio::test]
 async fn standing_grants_survive_a_restart_and_session_grants_do_not() {
-    let place = Place::new();
+    let fixture = TestStore::new();
     let always = grant("a", Lifetime::Always, None);
-    let grants = place.open();
+    let grants = fixture.open();
     let session = grant("s", Lifetime::Session, Some("one"));
     give(&grants, std::slice::from_ref(&always)).await;
     give(&grants, std::slice::from_ref(&session)).await;
     assert_eq!(grants.now().grants, [always.clone(), session]);
     grants.close().await;
-    let grants = place.open();
+    let grants = fixture.open();
     assert_eq!(grants.now().grants, std::slice::from_ref(&always));
     let taken = grants.revoke("a").unwrap();
     assert_eq!((taken.grant.clone(), taken.version), (always, grants.now().version));
     assert_eq!(taken.stored().await, Stored::Complete);
     assert!(grants.revoke("a").is_none());
     grants.close().await;
-    assert_eq!(ids(&place.open()), [""; 0]);
-    assert_eq!(place.ends_on_record("a"), 1);
+    assert_eq!(ids(&fixture.open()), [""; 0]);
+    assert_eq!(fixture.ends_on_record("a"), 1);
 }
 
 #[tokio::test]
 async fn a_host_grant_survives_a_restart_and_can_be_revoked() {
-    let place = Place::new();
+    let fixture = TestStore::new();
     let target = HostPort::parse("docs.example.org:443", None).unwrap();
     let host = StandingGrant { what: Granted::Host(target.clone()), ..grant("h", Lifetime::Always, None) };
-    let grants = place.open();
+    let grants = fixture.open();
     give(&grants, std::slice::from_ref(&host)).await;
     grants.close().await;
-    let grants = place.open();
+    let grants = fixture.open();
     assert_eq!(grants.now().grants, std::slice::from_ref(&host));
     assert_eq!(host.for_proxy(), Some(ironcurtain_egress::GrantedHost { id: "h".into(), target }));
     let gate = host.for_gate().map(|gate| (gate.host, gate.port));
@@ -140,13 +140,13 @@ async fn a_host_grant_survives_a_restart_and_can_be_revoked() {
     assert_eq!((host.for_judging(), host.what.to_string()), (None, "docs.example.org:443".to_owned()));
     assert_eq!(grants.revoke("h").unwrap().stored().await, Stored::Complete);
     grants.close().await;
-    assert_eq!(ids(&place.open()), [""; 0]);
+    assert_eq!(ids(&fixture.open()), [""; 0]);
 }
 
 #[tokio::test]
 async fn closing_a_session_removes_its_grants() {
-    let place = Place::new();
-    let grants = place.open();
+    let fixture = TestStore::new();
+    let grants = fixture.open();
     give(&grants, &[grant("a", Lifetime::Session, Some("one"))]).await;
     give(&grants, &[grant("b", Lifetime::Session, Some("two"))]).await;
     grants.end_session("one");
@@ -155,40 +155,40 @@ async fn closing_a_session_removes_its_grants() {
 
 #[tokio::test]
 async fn expired_grants_are_removed_at_once_and_at_the_next_start() {
-    let place = Place::new();
+    let fixture = TestStore::new();
     let short = |id| StandingGrant { expires_ms: Some(now_ms() + 30), ..grant(id, Lifetime::Hour, None) };
-    let grants = place.open();
+    let grants = fixture.open();
     give(&grants, &[short("x")]).await;
     grants.watch().wait_for(|table| table.grants.is_empty()).await.unwrap();
     stored(&grants).await;
-    assert_eq!(place.ends_on_record("x"), 1);
-    assert!(place.log().contains("a grant expired"));
+    assert_eq!(fixture.ends_on_record("x"), 1);
+    assert!(fixture.log().contains("a grant expired"));
     grants.close().await;
-    let store = |sql: &str| rusqlite::Connection::open(place.database()).unwrap().execute(sql, []).unwrap();
-    let grants = place.open();
+    let store = |sql: &str| rusqlite::Connection::open(fixture.database()).unwrap().execute(sql, []).unwrap();
+    let grants = fixture.open();
     give(&grants, &[grant("past", Lifetime::Hour, None)]).await;
     grants.close().await;
     assert_eq!(store("UPDATE grants SET expires_ms = 1"), 1);
-    let grants = place.open();
+    let grants = fixture.open();
     assert_eq!(ids(&grants), [""; 0]);
     stored(&grants).await;
-    assert_eq!(place.ends_on_record("past"), 1);
+    assert_eq!(fixture.ends_on_record("past"), 1);
 }
 
 #[tokio::test]
 async fn grants_on_disk_can_be_read_with_and_without_the_trusted_process() {
-    let place = Place::new();
-    let database = place.database();
+    let fixture = TestStore::new();
+    let database = fixture.database();
     assert_eq!(StandingGrant::on_disk(&database).unwrap(), []);
     assert!(!database.exists());
     let always = grant("a", Lifetime::Always, None);
     let later =
         StandingGrant { expires_ms: Some(now_ms() + 3_600_000), ..grant("later", Lifetime::Hour, None) };
-    let grants = place.open();
+    let grants = fixture.open();
     give(&grants, &[always.clone(), later.clone()]).await;
     give(&grants, &[grant("s", Lifetime::Session, Some("one"))]).await;
     assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always.clone(), later.clone()]);
-    let held = hold(&place);
+    let held = hold(&fixture);
     assert!(matches!(grants.revoke("later").unwrap().stored().await, Stored::InJournal(_)));
     assert_eq!(
         StandingGrant::on_disk(&database).unwrap(),
@@ -198,58 +198,60 @@ async fn grants_on_disk_can_be_read_with_and_without_the_trusted_process() {
     drop(held);
     grants.close().await;
     assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always]);
-    let other = place.dir.path().join("other.db");
+    let other = fixture.dir.path().join("other.db");
     std::fs::write(&other, "not a database").unwrap();
     assert!(matches!(StandingGrant::on_disk(&other), Err(StoreError::Database { .. })));
 }
 
 #[tokio::test]
 async fn uses_are_counted_at_once_and_stored_on_close() {
-    let place = Place::new();
-    let grants = place.open();
+    let fixture = TestStore::new();
+    let grants = fixture.open();
     give(&grants, &[grant("a", Lifetime::Always, None)]).await;
     let before = grants.now().version;
     for _ in 0..1000 {
-        grants.used(&["a".into(), "unknown".into()]);
+        grants.count_use(&["a".into(), "unknown".into()]);
     }
-    assert_eq!(grants.listed()[0].uses, 1000);
+    assert_eq!(grants.for_display()[0].uses, 1000);
     assert_eq!(grants.now().version, before, "a use does not wake watchers");
     grants.close().await;
-    let listed = place.open().listed();
+    let listed = fixture.open().for_display();
     assert_eq!(listed[0].uses, 1000);
     assert!(listed[0].last_used_ms.is_some());
 }
 
 #[tokio::test]
 async fn a_revoked_grant_is_denied_before_it_is_stored_and_after_a_kill() {
-    let place = Place::new();
-    let grants = place.open();
+    let fixture = TestStore::new();
+    let grants = fixture.open();
     give(&grants, &[grant("a", Lifetime::Always, None), grant("kept", Lifetime::Always, None)]).await;
-    let held = hold(&place);
-    assert!(grants.hold(&["a".into()]));
+    let held = hold(&fixture);
+    assert!(grants.are_active(&["a".into()]));
     let taken = grants.revoke("a").unwrap();
-    assert!(!grants.hold(&["a".into()]) && grants.hold(&["kept".into()]));
+    assert!(!grants.are_active(&["a".into()]) && grants.are_active(&["kept".into()]));
     let Stored::InJournal(problem) = taken.stored().await else { panic!("it was stored") };
     assert!(problem.contains("database is locked"), "{problem}");
-    let ending = grants.ending();
+    let ending = grants.pending_terminations();
     assert_eq!((ending.len(), ending[0].id.as_str()), (1, "a"));
-    let troubles = place.troubles();
+    let troubles = fixture.troubles();
     assert!(troubles[0].starts_with("1 grant has ended, but that could not be stored:"), "{troubles:?}");
-    let GrantState::Ending(again) = grants.state_of("a").await.unwrap() else { panic!("its end is stored") };
+    let GrantState::Terminating(again) = grants.state_of("a").await.unwrap() else {
+        panic!("its end is stored")
+    };
     assert!(again.trouble.unwrap().contains("locked"));
     // Simulates a kill: the next run finds the termination in the journal and stores it.
     drop((grants, held));
-    let grants = place.open();
+    let grants = fixture.open();
     assert_eq!(ids(&grants), ["kept"]);
     stored(&grants).await;
-    assert_eq!(place.troubles(), [""; 0]);
+    assert_eq!(fixture.troubles(), [""; 0]);
     assert!(matches!(
         grants.state_of("a").await.unwrap(),
-        GrantState::Ended(Ended { why: EndReason::Revoked, .. })
+        GrantState::Terminated(StoredTermination { why: EndReason::Revoked, .. })
     ));
     assert_eq!(grants.state_of("kept").await.unwrap(), GrantState::Unknown);
     grants.close().await;
-    let rows: i64 = rusqlite::Connection::open(place.database())
+    let rows: i64 = rusqlite::Connection::open(fixture.database())
         .unwrap()
         .query_row("SELECT count(*) FROM grants", [], |row| row.get(0))
         .unwrap();
@@ -258,66 +260,68 @@ async fn a_revoked_grant_is_denied_before_it_is_stored_and_after_a_kill() {
 
 #[tokio::test]
 async fn a_pending_end_is_stored_once_the_database_is_unlocked() {
-    let place = Place::new();
-    let grants = place.open();
+    let fixture = TestStore::new();
+    let grants = fixture.open();
     give(&grants, &[grant("a", Lifetime::Always, None)]).await;
-    let held = hold(&place);
+    let held = hold(&fixture);
     assert!(matches!(grants.revoke("a").unwrap().stored().await, Stored::InJournal(_)));
-    assert_eq!(place.troubles().len(), 1);
+    assert_eq!(fixture.troubles().len(), 1);
     drop(held);
     stored(&grants).await;
     grants.close().await;
-    assert_eq!(place.troubles(), [""; 0]);
-    assert_eq!(place.ends_on_record("a"), 1);
+    assert_eq!(fixture.troubles(), [""; 0]);
+    assert_eq!(fixture.ends_on_record("a"), 1);
 }
 
 #[tokio::test]
 async fn a_grant_that_cannot_be_stored_is_not_created_and_its_end_is_recorded() {
-    let place = Place::new();
-    let grants = place.open();
-    let held = hold(&place);
-    let refused = grants.give(vec![gift(&grant("a", Lifetime::Always, None))]).await;
+    let fixture = TestStore::new();
+    let grants = fixture.open();
+    let held = hold(&fixture);
+    let refused = grants.create(vec![gift(&grant("a", Lifetime::Always, None))]).await;
     assert!(matches!(refused, Err(GrantError::Store(StoreError::Database { .. }))), "{refused:?}");
     assert_eq!(ids(&grants), [""; 0]);
     drop(held);
     stored(&grants).await;
-    assert_eq!(place.ends_on_record("a"), 1);
-    assert!(place.log().contains("a grant could not be stored, and is not in force"));
+    assert_eq!(fixture.ends_on_record("a"), 1);
+    assert!(fixture.log().contains("a grant could not be stored, and is not in force"));
     give(&grants, &[grant("b", Lifetime::Always, None)]).await;
     assert_eq!(ids(&grants), ["b"]);
 }
 
 #[tokio::test]
 async fn a_recorded_grant_lost_in_a_kill_gets_a_recorded_end() {
-    let place = Place::new();
-    let grants = place.open();
+    let fixture = TestStore::new();
+    let grants = fixture.open();
     give(&grants, &[grant("kept", Lifetime::Always, None)]).await;
     grants.close().await;
     // Simulates kills after the audit entry: one before the database is changed, and one right after the change.
-    let (mut journal, _) = Journal::open(&place.database()).unwrap();
-    let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), EndReason::NotStored, 1));
-    journal.note(&[being_given("lost"), being_given("kept")]).unwrap();
+    let (mut journal, _) = Journal::open(&fixture.database()).unwrap();
+    let being_given = |id| {
+        JournalEntry::of(&PendingTermination::new(grant(id, Lifetime::Always, None), EndReason::NotStored, 1))
+    };
+    journal.append(&[being_given("lost"), being_given("kept")]).unwrap();
     drop(journal);
-    let grants = place.open();
+    let grants = fixture.open();
     stored(&grants).await;
     assert_eq!(ids(&grants), ["kept"]);
-    assert_eq!((place.ends_on_record("lost"), place.ends_on_record("kept")), (1, 0));
+    assert_eq!((fixture.ends_on_record("lost"), fixture.ends_on_record("kept")), (1, 0));
     grants.close().await;
-    stored(&place.open()).await;
-    assert_eq!(place.ends_on_record("lost"), 1, "it is recorded once");
+    stored(&fixture.open()).await;
+    assert_eq!(fixture.ends_on_record("lost"), 1, "it is recorded once");
 }
 
 #[tokio::test]
 async fn a_tool_grant_survives_a_restart_and_can_be_revoked() {
-    let place = Place::new();
+    let fixture = TestStore::new();
     let owner =
         BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "provos".to_owned() };
     let scope = ToolScope::Use(ToolUse::new("create_issue".to_owned(), vec![owner]));
     let granted = StandingGrant { what: Granted::Tool(scope.clone()), ..grant("t", Lifetime::Always, None) };
-    let grants = place.open();
+    let grants = fixture.open();
     give(&grants, std::slice::from_ref(&granted)).await;
     grants.close().await;
-    let grants = place.open();
+    let grants = fixture.open();
     assert_eq!(grants.now().grants, std::slice::from_ref(&granted));
     assert_eq!(
         granted.for_tool(),
@@ -327,13 +331,13 @@ async fn a_tool_grant_survives_a_restart_and_can_be_revoked() {
     assert_eq!(granted.what.to_string(), "create_issue in provos");
     assert_eq!(grants.revoke("t").unwrap().stored().await, Stored::Complete);
     grants.close().await;
-    assert_eq!(ids(&place.open()), [""; 0]);
+    assert_eq!(ids(&fixture.open()), [""; 0]);
 }
 
 #[tokio::test]
 async fn ended_grants_leave_nothing_in_any_table() {
-    let place = Place::new();
-    let grants = place.open();
+    let fixture = TestStore::new();
+    let grants = fixture.open();
     for n in 0..6 {
         let of = |name: &str| format!("{name}{n}");
         let hour = StandingGrant {
@@ -345,13 +349,13 @@ async fn ended_grants_leave_nothing_in_any_table() {
         for given in [&hour, &always, &session] {
             give(&grants, std::slice::from_ref(given)).await;
         }
-        grants.used(&[of("always"), of("session")]);
+        grants.count_use(&[of("always"), of("session")]);
         for id in [of("hour"), of("always")] {
             assert_eq!(grants.revoke(&id).unwrap().stored().await, Stored::Complete);
         }
         grants.end_session("one");
     }
-    assert_eq!(grants.shared.published.held(), (0, 0, 0));
+    assert_eq!(grants.shared.published.counts(), (0, 0, 0));
     eventually("use counts are dropped", Duration::from_secs(20), || grants.shared.uses.counted() == 0);
     grants.close().await;
 }
@@ -359,18 +363,18 @@ async fn ended_grants_leave_nothing_in_any_table() {
 #[tokio::test]
 async fn a_removed_or_replaced_database_is_reported_and_refuses_grants() {
     for replaced in [false, true] {
-        let place = Place::new();
-        let grants = place.open();
+        let fixture = TestStore::new();
+        let grants = fixture.open();
         give(&grants, &[grant("a", Lifetime::Always, None)]).await;
-        let aside = place.dir.path().join("aside.db");
-        std::fs::rename(place.database(), &aside).unwrap();
+        let aside = fixture.dir.path().join("aside.db");
+        std::fs::rename(fixture.database(), &aside).unwrap();
         if replaced {
-            std::fs::copy(&aside, place.database()).unwrap();
+            std::fs::copy(&aside, fixture.database()).unwrap();
         }
-        let refused = grants.give(vec![gift(&grant("b", Lifetime::Always, None))]).await;
+        let refused = grants.create(vec![gift(&grant("b", Lifetime::Always, None))]).await;
         assert!(matches!(refused, Err(GrantError::Store(StoreError::Lost { .. }))), "{refused:?}");
         let what = if replaced { "was replaced while" } else { "was removed while" };
-        let troubles = place.troubles();
+        let troubles = fixture.troubles();
         assert!(troubles.len() == 1 && troubles[0].contains(what), "{troubles:?}");
         // A revocation takes effect, and stays in the journal until the database is writable again.
         let Stored::InJournal(problem) = grants.revoke("a").unwrap().stored().await else {
@@ -379,10 +383,10 @@ async fn a_removed_or_replaced_database_is_reported_and_refuses_grants() {
         assert!(problem.contains(what), "{problem}");
         assert_eq!(ids(&grants), [""; 0]);
         // Changes are stored again once the file is back.
-        std::fs::rename(&aside, place.database()).unwrap();
+        std::fs::rename(&aside, fixture.database()).unwrap();
         stored(&grants).await;
         give(&grants, &[grant("c", Lifetime::Always, None)]).await;
-        assert_eq!(place.troubles(), [""; 0]);
+        assert_eq!(fixture.troubles(), [""; 0]);
         grants.close().await;
     }
 }

@@ -18,7 +18,7 @@ impl Drop for Timing {
 }
 
 pub(super) fn start(shared: Arc<Shared>, commands: mpsc::Sender<Command>) -> io::Result<Timing> {
-    let alarm = Alarm::by(&shared.published.clock)?;
+    let alarm = Alarm::new(&shared.published.clock)?;
     Ok(Timing(tokio::spawn(watch(shared, commands, alarm)).abort_handle()))
 }
 
@@ -34,7 +34,7 @@ async fn watch(shared: Arc<Shared>, commands: mpsc::Sender<Command>, alarm: Alar
         send_ends(&commands, shared.published.expire());
         let changed = tokio::select! {
             changed = table.changed() => changed.is_ok(),
-            () = alarm.rings(), if next.is_some() => true,
+            () = alarm.fired(), if next.is_some() => true,
         };
         if !changed {
             return;

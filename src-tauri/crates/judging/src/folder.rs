@@ -20,10 +20,10 @@ impl JudgingContext {
             Access::Write => Role::WritePath,
             Access::Delete => Role::DeletePath,
         };
-        self.judged_as_whole(folder, role).unwrap_or(Decision::Deny)
+        self.judge_whole_folder(folder, role).unwrap_or(Decision::Deny)
     }
 
-    fn judged_as_whole(&self, folder: &CanonicalPath, role: Role) -> Option<Decision> {
+    fn judge_whole_folder(&self, folder: &CanonicalPath, role: Role) -> Option<Decision> {
         let tool = json!({ "toolName": ANY_TOOL, "args": { FOLDER: [role.name()] }, "descends": true });
         let file = json!({ "servers": { &self.server: { "tools": [tool] } } });
         let annotations = Annotations::from_json(&file.to_string(), ANY_TOOL).ok()?;

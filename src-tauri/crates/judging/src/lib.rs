@@ -26,7 +26,7 @@ use ironcurtain_config::{FileView, PolicySnapshot, Server, ServerAccess, Servers
 use ironcurtain_consent::found_paths::{self, FoundPaths, ResolvedValues};
 use ironcurtain_consent::located_call::LocatedCall;
 use ironcurtain_containment::{Profile, view_of};
-use ironcurtain_git_facts::{GitContext, RemoteQuestion};
+use ironcurtain_git_facts::{GitContext, RemoteQuery};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedBy, CallPlan, Context, Denial, DeniedBy, Explanation, Fact, FileOperation, FileWrites, GrantKind,
@@ -89,7 +89,7 @@ pub struct InspectedCall {
 
 impl CallJudgement {
     /// Creates the judgement that denies an invalid call.
-    pub fn not_understood(denial: Denial, arguments: &Arc<Map<String, Value>>) -> Self {
+    pub fn deny_invalid(denial: Denial, arguments: &Arc<Map<String, Value>>) -> Self {
         let inspected = InspectedCall { arguments: Arc::clone(arguments), paths: FoundPaths::default() };
         Self { verdict: Verdict::Deny(denial), inspected }
     }
@@ -97,10 +97,10 @@ impl CallJudgement {
 
 /// Parsed call with resolved paths. Its git facts may still be missing.
 #[derive(Debug)]
-pub struct Planned<'a> {
+pub struct PlannedCall<'a> {
     plan: CallPlan<'a>,
     found: ResolvedValues,
-    remotes: Option<RemoteQuestion>,
+    remotes: Option<RemoteQuery>,
 }
 
 impl JudgingContext {
@@ -134,10 +134,10 @@ impl JudgingContext {
         name: &str,
         grants: &[PathGrant],
     ) -> ServerReach {
-        let is_shut = Self::confined_by_entry(home, servers, snapshot, name)
+        let is_confined = Self::confined_by_entry(home, servers, snapshot, name)
             && grants.is_empty()
             && snapshot.open_folders(name).is_empty();
-        if is_shut { ServerReach::Nothing } else { ServerReach::Something }
+        if is_confined { ServerReach::Nothing } else { ServerReach::Something }
     }
 
     /// Returns `true` if, according to its entry, a server has no network and can access only its own folders and
@@ -162,11 +162,11 @@ impl JudgingContext {
         &'a self,
         tool: &str,
         arguments: &'a Arc<Map<String, Value>>,
-    ) -> Result<Planned<'a>, Denial> {
+    ) -> Result<PlannedCall<'a>, Denial> {
         let plan = self.snapshot.annotations.plan_or_ask(&self.server, tool, arguments, self.unannotated)?;
         let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
-        let remotes = RemoteQuestion::of(&plan, found.paths.iter().map(|found| &found.path));
-        Ok(Planned { plan, found, remotes })
+        let remotes = RemoteQuery::new(&plan, found.paths.iter().map(|found| &found.path));
+        Ok(PlannedCall { plan, found, remotes })
     }
 
     /// Plans the judgement of a file operation by a sandboxed program.
@@ -177,10 +177,10 @@ impl JudgingContext {
         &'a self,
         operation: FileOperation,
         arguments: &'a Arc<Map<String, Value>>,
-    ) -> Result<Planned<'a>, Denial> {
+    ) -> Result<PlannedCall<'a>, Denial> {
         let plan = operation.plan(&self.server, arguments)?;
         let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
-        Ok(Planned { plan, found, remotes: None })
+        Ok(PlannedCall { plan, found, remotes: None })
     }
 
     /// Plans the judgement of a sandboxed program's access to everything in a folder.
@@ -191,10 +191,10 @@ impl JudgingContext {
         &'a self,
         operation: FileOperation,
         arguments: &'a Arc<Map<String, Value>>,
-    ) -> Result<Planned<'a>, Denial> {
-        let plan = operation.plan_below(&self.server, arguments)?;
+    ) -> Result<PlannedCall<'a>, Denial> {
+        let plan = operation.plan_recursive(&self.server, arguments)?;
         let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
-        Ok(Planned { plan, found, remotes: None })
+        Ok(PlannedCall { plan, found, remotes: None })
     }
 
     /// Plans the judgement of a sandboxed program's connection to a host.
@@ -204,16 +204,16 @@ impl JudgingContext {
     pub fn plan_connection<'a>(
         &'a self,
         arguments: &'a Arc<Map<String, Value>>,
-    ) -> Result<Planned<'a>, Denial> {
+    ) -> Result<PlannedCall<'a>, Denial> {
         let plan = HostConnection.plan(&self.server, arguments)?;
         let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
-        Ok(Planned { plan, found, remotes: None })
+        Ok(PlannedCall { plan, found, remotes: None })
     }
 
     /// Returns the verdict on a call, and the details for the audit log.
     #[must_use]
     pub fn judge(&self, located: LocatedCall) -> CallJudgement {
-        let denial = self.exposed_protected(&located);
+        let denial = self.deny_exposure(&located);
         let LocatedCall { call, paths } = located;
         let arguments = call.shared_arguments();
         let verdict = match denial {
@@ -228,10 +228,10 @@ impl JudgingContext {
         self.with_context(&self.grants, |context| restriction(&self.snapshot.policy, context, call))
     }
 
-    /// Judges a call, and returns the verdict with the steps that led to it.
+    /// Judges a call and returns the verdict with the steps that led to it.
     #[must_use]
     pub fn explain(&self, located: LocatedCall) -> Explanation {
-        if let Some(denial) = self.exposed_protected(&located) {
+        if let Some(denial) = self.deny_exposure(&located) {
             return Explanation { steps: Vec::new(), verdict: Verdict::Deny(denial) };
         }
         let LocatedCall { call, paths } = located;
@@ -246,23 +246,24 @@ impl JudgingContext {
     /// Returns the grants that apply to the current files. A grant for a file does not apply once a folder has
     /// replaced the file.
     fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [PathGrant]> {
-        let is_outgrown = |grant: &PathGrant| grant.kind == GrantKind::File && is_folder(&grant.path);
-        if !self.grants.iter().any(is_outgrown) {
+        let is_replaced_by_folder =
+            |grant: &PathGrant| grant.kind == GrantKind::File && is_folder(&grant.path);
+        if !self.grants.iter().any(is_replaced_by_folder) {
             return Cow::Borrowed(&self.grants);
         }
-        self.grants.iter().filter(|grant| !is_outgrown(grant)).cloned().collect()
+        self.grants.iter().filter(|grant| !is_replaced_by_folder(grant)).cloned().collect()
     }
 
-    fn exposed_protected(&self, located: &LocatedCall) -> Option<Denial> {
-        located.exposed_protected(self.sandbox.as_ref(), self.contained?, &self.snapshot.protected)
+    fn deny_exposure(&self, located: &LocatedCall) -> Option<Denial> {
+        located.deny_exposure(self.sandbox.as_ref(), self.contained?, &self.snapshot.protected)
     }
 
-    fn with_context<T>(&self, grants: &[PathGrant], then: impl FnOnce(&Context<'_>) -> T) -> T {
-        then(&Context {
+    fn with_context<T>(&self, grants: &[PathGrant], judge_with: impl FnOnce(&Context<'_>) -> T) -> T {
+        judge_with(&Context {
             sandbox: self.sandbox.as_ref(),
             sandbox_servers: std::slice::from_ref(&self.server),
             protected: &self.snapshot.protected,
-            gates: &self.snapshot.gates,
+            allowed_hosts: &self.snapshot.allowed_hosts,
             grants,
             hosts: &self.hosts,
             tools: &self.tools,
@@ -273,10 +274,10 @@ impl JudgingContext {
     }
 }
 
-impl Planned<'_> {
+impl PlannedCall<'_> {
     /// Returns `true` if git must be queried for a remote's URLs.
     #[must_use]
-    pub fn asks_git(&self) -> bool {
+    pub fn needs_git(&self) -> bool {
         self.remotes.is_some()
     }
 
@@ -284,44 +285,44 @@ impl Planned<'_> {
     ///
     /// # Errors
     /// Returns a denial if git fails.
-    pub fn locate(mut self, setting: &JudgingContext) -> Result<LocatedCall, Denial> {
+    pub fn locate(mut self, context: &JudgingContext) -> Result<LocatedCall, Denial> {
         if let Some(question) = self.remotes.take() {
-            for (at, fact) in self.remotes(&question, setting) {
-                if let Some(place) = self.found.facts.get_mut(at) {
-                    *place = fact;
+            for (index, fact) in self.remotes(&question, context) {
+                if let Some(slot) = self.found.facts.get_mut(index) {
+                    *slot = fact;
                 }
             }
         }
         let call = self.plan.resolve(self.found.facts)?;
-        let is_hinted = setting.reading_hints.contains(call.tool());
-        Ok(LocatedCall { call: call.with_reading_hint(is_hinted), paths: self.found.paths })
+        let is_hinted = context.reading_hints.contains(call.tool());
+        Ok(LocatedCall { call: call.with_read_only_hint(is_hinted), paths: self.found.paths })
     }
 
-    fn remotes(&self, question: &RemoteQuestion, setting: &JudgingContext) -> Vec<(usize, Fact)> {
+    fn remotes(&self, question: &RemoteQuery, context: &JudgingContext) -> Vec<(usize, Fact)> {
         let (plan, facts) = found_paths::without_remotes(&self.plan, &self.found.facts);
         // Git only reads the folder.
-        let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
-            let is_folder = |path: &CanonicalPath| place == Some(path) || self.found.paths.has_folder(path);
-            let (grants, call) = (setting.grants_where(is_folder), plan.resolve(facts));
-            call.is_ok_and(|call| !matches!(setting.judge_call(&grants, call), Verdict::Deny(_)))
+        let is_open = |facts: Vec<Fact>, folder: Option<&CanonicalPath>| {
+            let is_folder = |path: &CanonicalPath| folder == Some(path) || self.found.paths.has_folder(path);
+            let (grants, call) = (context.grants_where(is_folder), plan.resolve(facts));
+            call.is_ok_and(|call| !matches!(context.judge_call(&grants, call), Verdict::Deny(_)))
         };
         if !self.found.paths.is_empty() && !is_open(facts.clone(), None) {
-            return question.refused();
+            return question.all_unknown();
         }
         // Judges the call as if it named that folder.
-        let may_look = |place: &CanonicalPath| {
+        let may_query = |folder: &CanonicalPath| {
             let mut facts = facts.clone();
             for fact in &mut facts {
                 if let Fact::Path(path) = fact
                     && question.repositories().contains(path)
                 {
-                    *path = place.clone();
+                    *path = folder.clone();
                 }
             }
-            is_open(facts, Some(place))
+            is_open(facts, Some(folder))
         };
-        let git = GitContext { home: setting.snapshot.home.clone(), in_sandbox: setting.contained.is_some() };
-        question.answer(&git, &may_look)
+        let git = GitContext { home: context.snapshot.home.clone(), in_sandbox: context.contained.is_some() };
+        question.resolve_addresses(&git, &may_query)
     }
 }
 
@@ -330,16 +331,16 @@ impl Planned<'_> {
 /// # Errors
 /// Returns a denial if the call is invalid or git fails.
 pub async fn locate(
-    setting: &Arc<JudgingContext>,
+    context: &Arc<JudgingContext>,
     tool: &str,
     arguments: &Arc<Map<String, Value>>,
 ) -> Result<LocatedCall, Denial> {
-    let planned = setting.plan(tool, arguments)?;
-    if !planned.asks_git() {
-        return planned.locate(setting);
+    let planned = context.plan(tool, arguments)?;
+    if !planned.needs_git() {
+        return planned.locate(context);
     }
-    let (setting, tool, arguments) = (setting.clone(), tool.to_owned(), arguments.clone());
-    let locate = move || setting.plan(&tool, &arguments)?.locate(&setting);
+    let (context, tool, arguments) = (context.clone(), tool.to_owned(), arguments.clone());
+    let locate = move || context.plan(&tool, &arguments)?.locate(&context);
     tokio::task::spawn_blocking(locate).await.unwrap_or_else(|_| Err(git_failed()))
 }
 

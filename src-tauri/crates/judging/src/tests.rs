@@ -3,11 +3,11 @@
 use super::*;
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::json;
 
-fn world() -> (tempfile::TempDir, JudgingContext) {
+fn fixture() -> (tempfile::TempDir, JudgingContext) {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     std::fs::create_dir_all(base.join("person/docs/sub")).unwrap();
@@ -18,7 +18,7 @@ fn world() -> (tempfile::TempDir, JudgingContext) {
     home.prepare().unwrap();
     let snapshot = Arc::new(PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap());
     let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
-    let setting = JudgingContext {
+    let context = JudgingContext {
         snapshot,
         server: "filesystem".to_owned(),
         contained: Some(FileWrites::InPlace),
@@ -33,16 +33,16 @@ fn world() -> (tempfile::TempDir, JudgingContext) {
         confined: false,
         reading_hints: Arc::default(),
     };
-    (dir, setting)
+    (dir, context)
 }
 
-fn located(setting: &JudgingContext, tool: &str, arguments: Value) -> LocatedCall {
+fn located(context: &JudgingContext, tool: &str, arguments: Value) -> LocatedCall {
     let arguments = Arc::new(arguments.as_object().unwrap().clone());
-    setting.plan(tool, &arguments).unwrap().locate(setting).unwrap()
+    context.plan(tool, &arguments).unwrap().locate(context).unwrap()
 }
 
-fn denial(setting: &JudgingContext, tool: &str, arguments: Value) -> Option<String> {
-    match setting.judge(located(setting, tool, arguments)).verdict {
+fn denial(context: &JudgingContext, tool: &str, arguments: Value) -> Option<String> {
+    match context.judge(located(context, tool, arguments)).verdict {
         Verdict::Deny(denial) => Some(denial.reason.to_string()),
         Verdict::Allow(_) | Verdict::Escalate(_) => None,
     }
@@ -50,53 +50,56 @@ fn denial(setting: &JudgingContext, tool: &str, arguments: Value) -> Option<Stri
 
 #[test]
 fn a_call_needs_the_targets_of_its_paths_outside_the_sandbox() {
-    let (_dir, setting) = world();
-    let home = &setting.snapshot.home;
-    let read = located(&setting, "read_text_file", json!({ "path": "~/link" }));
+    let (_dir, context) = fixture();
+    let home = &context.snapshot.home;
+    let read = located(&context, "read_text_file", json!({ "path": "~/link" }));
     let path = home.join("docs/a.txt").unwrap();
     assert_eq!(read.paths.texts(), [path.as_str()]);
-    let expected = [Need::new(path, false).of_file()];
-    assert_eq!(read.paths.needs(&read.call, setting.sandbox.as_ref(), FileWrites::InPlace), expected);
-    assert_eq!(read.paths.needs(&read.call, Some(home), FileWrites::InPlace), []);
-    let new = located(&setting, "write_file", json!({ "path": "~/docs/x/y/z", "content": "" }));
-    let expected = [Need::new(home.join("docs").unwrap(), true)];
-    assert_eq!(new.paths.needs(&new.call, setting.sandbox.as_ref(), FileWrites::InPlace), expected);
+    let expected = [MountRequest::new(path, false).file_only()];
+    assert_eq!(
+        read.paths.mount_requests(&read.call, context.sandbox.as_ref(), FileWrites::InPlace),
+        expected
+    );
+    assert_eq!(read.paths.mount_requests(&read.call, Some(home), FileWrites::InPlace), []);
+    let new = located(&context, "write_file", json!({ "path": "~/docs/x/y/z", "content": "" }));
+    let expected = [MountRequest::new(home.join("docs").unwrap(), true)];
+    assert_eq!(new.paths.mount_requests(&new.call, context.sandbox.as_ref(), FileWrites::InPlace), expected);
 }
 
 #[test]
 fn creating_a_file_beside_credentials_is_denied() {
-    let (_dir, setting) = world();
-    let write = |path: &str| denial(&setting, "write_file", json!({ "path": path, "content": "" }));
+    let (_dir, context) = fixture();
+    let write = |path: &str| denial(&context, "write_file", json!({ "path": path, "content": "" }));
     assert!(write("~/new.txt").unwrap().starts_with("to create or delete something in"));
     assert_eq!(write("~/docs/new.txt"), None);
     assert_eq!(write("~/docs/a.txt"), None);
-    let without_sandbox = JudgingContext { contained: None, ..setting };
+    let without_sandbox = JudgingContext { contained: None, ..context };
     assert_eq!(denial(&without_sandbox, "write_file", json!({ "path": "~/new.txt", "content": "" })), None);
 }
 
 #[test]
 fn a_folder_with_credentials_is_not_opened_as_a_whole() {
-    let (_dir, setting) = world();
-    let list = |path: &str| denial(&setting, "list_directory", json!({ "path": path }));
+    let (_dir, context) = fixture();
+    let list = |path: &str| denial(&context, "list_directory", json!({ "path": path }));
     assert!(list("~").unwrap().contains("cannot be opened as a whole"));
     assert_eq!(list("~/docs"), None);
 }
 
 #[test]
 fn a_grant_for_a_file_does_not_cover_a_folder_in_its_place() {
-    let (_dir, setting) = world();
-    let path = setting.snapshot.home.join("docs/a.txt").unwrap();
+    let (_dir, context) = fixture();
+    let path = context.snapshot.home.join("docs/a.txt").unwrap();
     let granted = |kind| {
         let access = AccessSet::only(Access::Read);
         JudgingContext {
             grants: vec![PathGrant { id: "g".into(), created_ms: 0, path: path.clone(), kind, access }],
-            ..setting.clone()
+            ..context.clone()
         }
     };
     let verdict = |kind, tool: &str| {
-        let setting = granted(kind);
-        let located = || located(&setting, tool, json!({ "path": "~/docs/a.txt" }));
-        (setting.judge(located()).verdict, setting.explain(located()).verdict)
+        let context = granted(kind);
+        let located = || located(&context, tool, json!({ "path": "~/docs/a.txt" }));
+        (context.judge(located()).verdict, context.explain(located()).verdict)
     };
     let is_allowed = |(judged, explained): (Verdict, Verdict)| {
         assert_eq!(judged, explained);

@@ -6,11 +6,11 @@ mod catalogue;
 mod initialize;
 mod lists;
 mod names;
-mod qualified;
+mod qualified_uri;
 mod tables;
 
 pub use catalogue::Catalogue;
 pub use initialize::{InitializeError, InitializeRequest};
 pub use lists::{CatalogueKind, ListEntries, Lists};
-pub use names::{MAX_LEN, may_be_of};
+pub use names::{MAX_NAME_LEN, may_belong_to};
 pub use tables::{OwnRequest, RequestTables, RoutedRequest};

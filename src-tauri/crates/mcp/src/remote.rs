@@ -10,20 +10,20 @@
 //! - When the server forgets a session with state, the connection closes as if a process had exited. The next
 //!   connection is initialized again.
 
-mod answer;
-mod conversation;
 mod events;
 mod exchange;
 mod fault;
 mod headers;
 mod http;
 pub mod login;
-mod renewal;
 mod required_login;
+mod response_head;
+mod sending;
 mod session;
+mod session_renewal;
 
 use crate::wire::{Allowance, Input, Output, pair};
-use exchange::{Ends, Exchange, Notes};
+use exchange::{ConnectionStatus, Exchange, Streams};
 use http::Http;
 use ironcurtain_egress::{Dialer, HostPort};
 use ironcurtain_tls::TlsError;
@@ -75,7 +75,7 @@ pub struct RemoteOptions<'a> {
     /// Memory for the server's messages.
     pub memory: &'a Allowance,
     /// Token that delays the shutdown of the trusted process until the connection has closed.
-    pub waited_for: Option<TaskTrackerToken>,
+    pub shutdown_token: Option<TaskTrackerToken>,
 }
 
 /// Remote server with the interface of a process.
@@ -88,7 +88,7 @@ pub struct RemoteConnection {
     /// Standard error: our own log lines.
     pub stderr: Input,
     /// Keeps the connection open until it is dropped.
-    pub hold: RemoteHold,
+    pub guard: RemoteGuard,
 }
 
 /// Reason a connection to a remote server cannot be set up.
@@ -107,14 +107,14 @@ pub enum RemoteError {
 
 /// Keeps a remote connection open. Dropping it closes the session at the server.
 #[derive(Debug)]
-pub struct RemoteHold {
+pub struct RemoteGuard {
     _end: DropGuard,
     reason: Arc<OnceLock<String>>,
     fault: Arc<Mutex<String>>,
     needs_login: Arc<AtomicBool>,
 }
 
-impl RemoteHold {
+impl RemoteGuard {
     /// Returns `true` if the server refuses requests because the user must log in.
     #[must_use]
     pub fn needs_login(&self) -> bool {
@@ -142,29 +142,29 @@ pub async fn connect(
     endpoint: RemoteEndpoint<'_>,
     options: RemoteOptions<'_>,
 ) -> Result<RemoteConnection, RemoteError> {
-    let RemoteOptions { dialer, redact, refused, login, needs_login, memory, waited_for } = options;
+    let RemoteOptions { dialer, redact, refused, login, needs_login, memory, shutdown_token } = options;
     let http = Http::new(endpoint, dialer, (refused, login)).await?;
-    let (from_us, stdin) = pair()?;
-    let (stdout, to_us) = pair()?;
+    let (input, stdin) = pair()?;
+    let (stdout, output) = pair()?;
     let (stderr, log) = pair()?;
     let (end, reason, fault) = (CancellationToken::new(), Arc::default(), Arc::default());
-    let refused_login = Arc::<AtomicBool>::default();
-    let ends = Ends { to_us, log, redact };
+    let needs_login_flag = Arc::<AtomicBool>::default();
+    let streams = Streams { output, log, redact };
     let exchange = Exchange::new(
         http,
-        ends,
-        memory.another(COPIES),
-        Notes {
+        streams,
+        memory.with_copies(COPIES),
+        ConnectionStatus {
             reason: Arc::clone(&reason),
             fault: Arc::clone(&fault),
-            login: RequiredLogin::new(Arc::clone(&refused_login), needs_login),
+            login: RequiredLogin::new(Arc::clone(&needs_login_flag), needs_login),
         },
     );
-    let conversation = conversation::run(exchange, from_us, memory.another(COPIES), end.clone());
+    let sender = sending::run(exchange, input, memory.with_copies(COPIES), end.clone());
     tokio::spawn(async move {
-        conversation.await;
-        drop(waited_for);
+        sender.await;
+        drop(shutdown_token);
     });
-    let hold = RemoteHold { _end: end.drop_guard(), reason, fault, needs_login: refused_login };
-    Ok(RemoteConnection { stdin, stdout, stderr, hold })
+    let guard = RemoteGuard { _end: end.drop_guard(), reason, fault, needs_login: needs_login_flag };
+    Ok(RemoteConnection { stdin, stdout, stderr, guard })
 }

@@ -7,11 +7,11 @@
 //! - Applies backpressure: stops reading from a server that does not read our responses.
 //! - Invalid lines are counted and logged, and have no other effect.
 //! - Every request is answered exactly once: by the server, or with an error.
-//! - A single task reads the server's output. Senders write directly, so that a call wakes only its server.
+//! - A single task reads the server's output. Senders write directly so that a call wakes only its server.
 
 mod client_answer;
 mod client_request;
-mod no_answer;
+mod no_response;
 mod pending;
 mod reader;
 mod roots;
@@ -19,15 +19,15 @@ mod stateless;
 
 pub use client_answer::ClientAnswer;
 pub use client_request::ClientRequest;
-pub use no_answer::{NoAnswer, ServerExit};
+pub use no_response::{NoResponse, ServerExit};
 pub use pending::{OnAnswer, PendingRequest, RequestHandle, ServerAnswer};
 pub(crate) use reader::SAMPLING;
 pub use roots::{Root, RootList, RootsSource};
-pub use stateless::{ClientSide, Negotiation, initialize};
+pub use stateless::{ClientHandle, Negotiation, initialize};
 
 use crate::request::ServerRequest;
 use crate::wire::{
-    Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share, notification_line,
+    Allowance, Id, Input, Outbox, Outgoing, Output, Response, Share, WriteBatch, notification_line,
     request_parts, response_parts,
 };
 use ironcurtain_visible as visible;
@@ -55,7 +55,7 @@ const CANCELLED: &str = "notifications/cancelled";
 pub type MemoryShare = Option<Arc<Share>>;
 
 /// Callback for log lines about invalid server messages.
-pub type Noise = Arc<dyn Fn(String) + Send + Sync>;
+pub type InvalidMessageLog = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Server request for a completion by the client's model. It requires the user's approval.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub struct SamplingRequest {
     /// Parameters as raw JSON.
     pub params: Option<Box<RawValue>>,
     /// Memory that the request holds.
-    pub held: MemoryShare,
+    pub share: MemoryShare,
     /// Connection that the request arrived on.
     pub connection: ServerConnection,
 }
@@ -73,14 +73,14 @@ pub struct SamplingRequest {
 /// Handle to a connection. Clones share the connection.
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
-    asked: Arc<PendingRequests>,
+    pending: Arc<PendingRequests>,
     to_server: Outbox,
     /// `true` once `notifications/initialized` has been sent.
     initialized: Arc<AtomicBool>,
     /// State of a stateless server; unset for a handshake server.
     stateless: Arc<OnceLock<Arc<StatelessServer>>>,
     /// Version of the roots that were last sent to the server.
-    pub told: watch::Receiver<u64>,
+    pub sent_roots: watch::Receiver<u64>,
 }
 
 /// Output of a server, and the destinations of its messages.
@@ -94,18 +94,18 @@ pub struct ConnectionOptions {
     /// Source of the roots that the server may request.
     pub roots: Arc<dyn RootsSource>,
     /// Methods of server requests that the client supports.
-    pub client_takes: watch::Receiver<HashSet<String>>,
+    pub client_supports: watch::Receiver<HashSet<String>>,
     /// Receives sampling requests, which require the user's approval.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
     /// Receives log lines about invalid messages.
-    pub noise: Noise,
+    pub log_invalid: InvalidMessageLog,
 }
 
 /// Task that reads the server's output. Dropping it stops reading and fails all pending requests.
 #[derive(Debug)]
 pub struct ReaderTask {
     /// Completes at the end of the server's output.
-    pub ended: oneshot::Receiver<()>,
+    pub eof: oneshot::Receiver<()>,
     task: AbortHandle,
 }
 
@@ -118,24 +118,24 @@ impl Drop for ReaderTask {
 impl ServerConnection {
     /// Starts reading from the server.
     pub fn start(stdin: Output, from_server: ConnectionOptions) -> (Self, ReaderTask) {
-        let (told_sender, told) = watch::channel(0);
-        let (end, ended) = oneshot::channel();
+        let (sent_roots_sender, sent_roots) = watch::channel(0);
+        let (end, eof) = oneshot::channel();
         let connection = Self {
-            asked: Arc::default(),
+            pending: Arc::default(),
             to_server: Outbox::new(stdin),
             initialized: Arc::default(),
             stateless: Arc::default(),
-            told,
+            sent_roots,
         };
-        let (reader, stdout) = Reader::new(connection.clone(), from_server, told_sender);
+        let (reader, stdout) = Reader::new(connection.clone(), from_server, sent_roots_sender);
         let task = tokio::spawn(reader.run(stdout, end)).abort_handle();
-        (connection, ReaderTask { ended, task })
+        (connection, ReaderTask { eof, task })
     }
 
     /// Returns `true` if the server's output has reached EOF.
     #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.asked.is_over()
+    pub fn is_closed(&self) -> bool {
+        self.pending.is_closed()
     }
 
     /// Switches the connection to the stateless protocol version.
@@ -155,32 +155,32 @@ impl ServerConnection {
         let (answer, answered) = oneshot::channel();
         // Sending fails if the caller cancelled the request, which drops the receiver.
         let then = move |answered, _| drop(answer.send(answered));
-        self.pass((method, params.map(ToOwned::to_owned)), None, Box::new(then));
+        self.dispatch((method, params.map(ToOwned::to_owned)), None, Box::new(then));
         PendingRequest::new(answered)
     }
 
     /// Sends a client request, and holds `held` until the request is written. `then` receives the response before any
     /// later server message is processed.
-    pub fn ask(
+    pub fn forward_request(
         &self,
         request: ServerRequest,
-        held: MemoryShare,
+        share: MemoryShare,
         then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
     ) -> RequestHandle {
         let ServerRequest { method, params } = request;
-        self.pass((&method, params), held, Box::new(then))
+        self.dispatch((&method, params), share, Box::new(then))
     }
 
-    fn pass(
+    fn dispatch(
         &self,
         (method, params): (&str, Option<Box<RawValue>>),
-        held: MemoryShare,
+        share: MemoryShare,
         then: OnAnswer,
     ) -> RequestHandle {
         if let Some(stateless) = self.stateless.get() {
-            return stateless.ask(self, (method, params), held, then);
+            return stateless.forward_request(self, (method, params), share, then);
         }
-        RequestHandle::new(self.send_request(method, params, held, then), self.clone())
+        RequestHandle::new(self.send_request(method, params, share, then), self.clone())
     }
 
     /// Sends a request in the server's protocol version. Returns its id, or `None` if the server has exited.
@@ -188,11 +188,11 @@ impl ServerConnection {
         &self,
         method: &str,
         params: Option<Box<RawValue>>,
-        held: MemoryShare,
+        share: MemoryShare,
         then: OnAnswer,
     ) -> Option<u64> {
-        let id = self.asked.enter(then)?;
-        self.to_server.send(request_parts(&Id::from(id), method, params).holding(held));
+        let id = self.pending.add(then)?;
+        self.to_server.send(request_parts(&Id::from(id), method, params).holding(share));
         Some(id)
     }
 
@@ -208,14 +208,14 @@ impl ServerConnection {
 
     /// Delays writing until the guard is dropped, then writes all lines at once. Do not await while holding it.
     #[must_use]
-    pub fn gather(&self) -> Gathered {
-        self.to_server.gather()
+    pub fn batch_writes(&self) -> WriteBatch {
+        self.to_server.batch_writes()
     }
 
     /// Forwards a client notification. A stateless server receives none.
-    pub fn send(&self, line: Vec<u8>, held: MemoryShare) {
+    pub fn send(&self, line: Vec<u8>, share: MemoryShare) {
         if !self.is_stateless() {
-            self.to_server.send(Outgoing::line(line).holding(held));
+            self.to_server.send(Outgoing::line(line).holding(share));
         }
     }
 
@@ -226,32 +226,32 @@ impl ServerConnection {
             return;
         }
         match self.stateless.get() {
-            Some(stateless) => stateless.listen(self),
+            Some(stateless) => stateless.subscribe(self),
             None => self.send(line.to_vec(), None),
         }
     }
 
     /// Records a server request that was forwarded to the client.
-    pub fn asks_client(&self, id: Id, request: ClientRequest) {
-        self.asked.client_asked_for(id, request);
+    pub fn add_client_request(&self, id: Id, request: ClientRequest) {
+        self.pending.add_input_request(id, request);
     }
 
     /// Removes and returns the server request that a client response answers, or `None` if no such request is in
     /// flight.
     #[must_use]
     pub fn take_client_request(&self, id: &Id) -> Option<UnansweredRequest> {
-        let request = self.asked.client_answered(id)?;
+        let request = self.pending.take_client_request(id)?;
         Some(UnansweredRequest { id: id.clone(), request, connection: self.clone() })
     }
 
     /// Sends a response to a server request.
-    fn respond(&self, id: &Id, response: Response, held: MemoryShare) {
+    fn respond(&self, id: &Id, response: Response, share: MemoryShare) {
         let response = match self.stateless.get() {
-            Some(stateless) => stateless.responded(self, id, response),
+            Some(stateless) => stateless.handle_client_response(self, id, response),
             None => Some(response),
         };
         if let Some(response) = response {
-            self.to_server.send(response_parts(id, response).holding(held));
+            self.to_server.send(response_parts(id, response).holding(share));
         }
     }
 
@@ -259,33 +259,33 @@ impl ServerConnection {
     pub fn refuse(&self, id: &Id, code: i32, text: &str) {
         let error = json!({ "code": code, "message": text });
         let error = to_raw_value(&error).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        self.asked.forget_client_request(id);
+        self.pending.remove_client_request(id);
         self.respond(id, Response::Error(error), None);
     }
 
     /// Fails all pending requests and reports why the server exited.
-    pub fn ended(&self, how: &ServerExit) {
-        self.over(&NoAnswer::Ended(Some(Arc::new(how.clone()))));
+    pub fn report_exit(&self, exit: &ServerExit) {
+        self.close(&NoResponse::ServerExited(Some(Arc::new(exit.clone()))));
     }
 
-    fn over(&self, why: &NoAnswer) {
-        self.asked.end(why);
+    fn close(&self, why: &NoResponse) {
+        self.pending.close(why);
         if let Some(stateless) = self.stateless.get() {
-            stateless.ended(why);
+            stateless.fail_waiting(why);
         }
     }
 
     fn cancel(&self, id: u64, reason: Option<&str>) {
         match self.stateless.get() {
             Some(stateless) => stateless.cancel(self, id, reason),
-            None => self.withdraw(id, reason),
+            None => self.send_cancelled(id, reason),
         }
     }
 
     /// Sends `notifications/cancelled` for a request. `id` is the request's id at the server.
-    pub fn withdraw(&self, id: u64, reason: Option<&str>) {
+    pub fn send_cancelled(&self, id: u64, reason: Option<&str>) {
         // A request that has already been answered needs no cancellation.
-        if self.asked.forget(id) {
+        if self.pending.remove(id) {
             self.to_server.send(Outgoing::line(cancelled_line(id, reason)));
         }
     }
@@ -307,8 +307,8 @@ impl UnansweredRequest {
     }
 
     /// Sends the response to the server.
-    pub fn respond(self, answer: ClientAnswer, held: MemoryShare) {
-        self.connection.respond(&self.id, answer.response, held);
+    pub fn respond(self, answer: ClientAnswer, share: MemoryShare) {
+        self.connection.respond(&self.id, answer.response, share);
     }
 
     /// Answers the server with an error.

@@ -33,7 +33,7 @@ pub struct Packages {
 impl Packages {
     /// Returns the package locations in the user's home directory.
     #[must_use]
-    pub fn of(home: &Home) -> Self {
+    pub fn in_home(home: &Home) -> Self {
         Self { files: home.installs(), records: home.state.join("installs") }
     }
 }

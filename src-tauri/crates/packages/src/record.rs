@@ -17,8 +17,8 @@ const SCHEMA_VERSION: u32 = 1;
 pub struct PackageIdentity {
     /// Registry and package name, as `npm:NAME` or `pypi:NAME`.
     pub package: String,
-    /// SHA-256 hash of all files in the package's folder, from [`tree::hash`](crate::tree::hash).
-    pub tree: String,
+    /// SHA-256 hash of all files in the package's folder, from [`tree::content_hash`](crate::tree::content_hash).
+    pub content_hash: String,
 }
 
 /// Record of an installed package.
@@ -42,7 +42,8 @@ pub struct PackageRecord {
     /// SHA-256 hash of all files in the package's folder.
     pub hash: String,
     /// SHA-256 hash of the files' metadata. The metadata includes `ctime`, so the hash changes with every write.
-    pub stamp: String,
+    #[serde(rename = "stamp")]
+    pub metadata_hash: String,
     /// Program to start.
     #[serde(rename = "run")]
     pub entry_point: EntryPoint,
@@ -76,7 +77,7 @@ pub enum PackageRecordError {
     Read(#[from] ConfigError),
     /// The file is not a valid record.
     #[error("failed to parse `{file}`: {source}")]
-    NotUnderstood {
+    Invalid {
         /// Path of the record.
         file: PathBuf,
         /// Parser error, with the line and column.
@@ -84,7 +85,7 @@ pub enum PackageRecordError {
     },
     /// The file has an unsupported `schemaVersion`.
     #[error("`{file}`: unsupported `schemaVersion` {version}, expected {SCHEMA_VERSION}")]
-    OtherVersion {
+    UnsupportedVersion {
         /// Path of the record.
         file: PathBuf,
         /// `schemaVersion` in the file.
@@ -109,7 +110,7 @@ impl PackageRecord {
             installed_ms: ironcurtain_audit::clock::now_ms(),
             folder: String::new(),
             hash: String::new(),
-            stamp: String::new(),
+            metadata_hash: String::new(),
             entry_point,
         }
     }
@@ -118,13 +119,13 @@ impl PackageRecord {
     #[must_use]
     pub fn identity(&self) -> PackageIdentity {
         let RequestedPackage { registry, package, .. } = &self.requested;
-        PackageIdentity { package: format!("{}:{package}", registry.name()), tree: self.hash.clone() }
+        PackageIdentity { package: format!("{}:{package}", registry.name()), content_hash: self.hash.clone() }
     }
 
     /// Returns the package with its installed version, as its runner expects it (`NAME@VERSION` or `NAME==VERSION`).
     #[must_use]
-    pub fn spelled(&self) -> String {
-        self.requested.spelled(Some(&self.version))
+    pub fn package_spec(&self) -> String {
+        self.requested.package_spec(Some(&self.version))
     }
 }
 
@@ -138,11 +139,11 @@ impl Packages {
         let Some(text) = read(&file)? else { return Ok(None) };
         let record: PackageRecord = match serde_json::from_str(&text) {
             Ok(record) => record,
-            Err(source) => return Err(PackageRecordError::NotUnderstood { file, source }),
+            Err(source) => return Err(PackageRecordError::Invalid { file, source }),
         };
         match record.schema_version {
             SCHEMA_VERSION => Ok(Some(record)),
-            version => Err(PackageRecordError::OtherVersion { file, version }),
+            version => Err(PackageRecordError::UnsupportedVersion { file, version }),
         }
     }
 

@@ -94,7 +94,7 @@ impl Registry {
 impl RequestedPackage {
     /// Returns the package name with `version`, as its runner expects it (`NAME@VERSION` or `NAME==VERSION`).
     #[must_use]
-    pub fn spelled(&self, version: Option<&str>) -> String {
+    pub fn package_spec(&self, version: Option<&str>) -> String {
         match (self.registry, version) {
             (_, None) => self.package.clone(),
             (Registry::Npm, Some(version)) => format!("{}@{version}", self.package),
@@ -105,7 +105,7 @@ impl RequestedPackage {
 
 impl fmt::Display for RequestedPackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.spelled(self.version.as_deref()))
+        f.write_str(&self.package_spec(self.version.as_deref()))
     }
 }
 
@@ -114,7 +114,7 @@ impl RunnerCommand {
     ///
     /// # Errors
     /// Returns a [`RequestError`] if an argument is not supported.
-    pub fn of(server: &Server) -> Result<Option<Self>, RequestError> {
+    pub fn parse(server: &Server) -> Result<Option<Self>, RequestError> {
         let program = server.command.rsplit('/').next().unwrap_or_default();
         let args = server.args.iter().map(String::as_str).enumerate().collect::<Vec<_>>();
         match (program, args.as_slice()) {
@@ -125,18 +125,18 @@ impl RunnerCommand {
     }
 }
 
-type Words<'a> = [(usize, &'a str)];
+type Arguments<'a> = [(usize, &'a str)];
 
-fn npx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
-    let line = line("npx", args, &["-y", "--yes", "-q", "--quiet"], &["-p", "--package"], &[])?;
+fn npx(args: &Arguments<'_>) -> Result<RunnerCommand, RequestError> {
+    let line = parse_runner_line("npx", args, &["-y", "--yes", "-q", "--quiet"], &["-p", "--package"], &[])?;
     let (name, version) = npm_package(line.package)?;
-    line.asks_for(Registry::Npm, name, version)
+    line.into_command(Registry::Npm, name, version)
 }
 
-fn uvx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
-    let line = line("uvx", args, &["-q", "--quiet"], &["--from"], &["--with"])?;
+fn uvx(args: &Arguments<'_>) -> Result<RunnerCommand, RequestError> {
+    let line = parse_runner_line("uvx", args, &["-q", "--quiet"], &["--from"], &["--with"])?;
     let (package, version) = python_package(line.package)?;
-    line.asks_for(Registry::Pypi, package, version)
+    line.into_command(Registry::Pypi, package, version)
 }
 
 /// A package runner's arguments, sorted by meaning but not yet validated.
@@ -149,7 +149,7 @@ struct RunnerLine<'a> {
 }
 
 impl RunnerLine<'_> {
-    fn asks_for(
+    fn into_command(
         self,
         registry: Registry,
         package: String,
@@ -161,37 +161,37 @@ impl RunnerLine<'_> {
     }
 }
 
-fn line<'a>(
+fn parse_runner_line<'a>(
     runner: &'static str,
-    args: &Words<'a>,
+    args: &Arguments<'a>,
     flags: &[&str],
     package_options: &[&str],
     with_options: &[&str],
 ) -> Result<RunnerLine<'a>, RequestError> {
-    let mut named = None;
+    let mut package_argument = None;
     let mut with = Vec::new();
-    let mut left = args;
-    while let [(at, word), after @ ..] = left {
+    let mut remaining = args;
+    while let [(at, word), rest_of_arguments @ ..] = remaining {
         if flags.contains(word) {
-            left = after;
+            remaining = rest_of_arguments;
         } else if let Some(package) =
             package_options.iter().find_map(|option| word.strip_prefix(option)?.strip_prefix('='))
         {
             // The option itself contains the package, so the package cannot be replaced.
-            (named, left) = (Some((None, package)), after);
+            (package_argument, remaining) = (Some((None, package)), rest_of_arguments);
         } else if package_options.contains(word) {
-            let [(at, package), after @ ..] = after else {
+            let [(at, package), rest_of_arguments @ ..] = rest_of_arguments else {
                 return Err(RequestError::OptionWithoutPackage((*word).to_owned()));
             };
-            (named, left) = (Some((Some(*at), *package)), after);
+            (package_argument, remaining) = (Some((Some(*at), *package)), rest_of_arguments);
         } else if with_options.contains(word) {
-            let [(_, wanted), after @ ..] = after else {
+            let [(_, requirement_text), rest_of_arguments @ ..] = rest_of_arguments else {
                 return Err(RequestError::OptionWithoutPackage((*word).to_owned()));
             };
-            with.push(requirement(wanted)?);
-            left = after;
+            with.push(requirement(requirement_text)?);
+            remaining = rest_of_arguments;
         } else if *word == "--" {
-            left = after;
+            remaining = rest_of_arguments;
             break;
         } else if word.starts_with('-') {
             return Err(RequestError::UnknownOption { option: (*word).to_owned(), runner, number: at + 1 });
@@ -199,12 +199,12 @@ fn line<'a>(
             break;
         }
     }
-    let (first, rest) = match left {
+    let (first, rest) = match remaining {
         [first, rest @ ..] => (Some(*first), rest),
-        [] => (None, left),
+        [] => (None, remaining),
     };
     let rest = rest.iter().map(|(_, word)| (*word).to_owned()).collect();
-    match (named, first) {
+    match (package_argument, first) {
         (Some((position, package)), Some((_, program))) => {
             Ok(RunnerLine { package, position, program: Some(program), with, rest })
         }
@@ -226,9 +226,9 @@ fn npm_package(text: &str) -> Result<(String, Option<String>), RequestError> {
         Some((name, version)) => (name, Some(version)),
         None => (rest, None),
     };
-    let part = |part: &str| is_word(part, &['-', '_', '.', '~']) && !part.starts_with(['.', '-']);
+    let is_valid_part = |part: &str| is_word(part, &['-', '_', '.', '~']) && !part.starts_with(['.', '-']);
     let version = version.filter(|version| *version != "latest");
-    if !scope.is_none_or(part) || !part(name) || !version.is_none_or(is_version) {
+    if !scope.is_none_or(is_valid_part) || !is_valid_part(name) || !version.is_none_or(is_version) {
         return Err(not_a_package(text));
     }
     let name = scope.map_or_else(|| name.to_owned(), |scope| format!("@{scope}/{name}"));
@@ -245,21 +245,21 @@ fn python_package(text: &str) -> Result<(String, Option<String>), RequestError> 
         None => (name, "no"),
     };
     let version = version.filter(|version| *version != "latest");
-    let fine = is_word(base, &['-', '_', '.'])
+    let is_valid = is_word(base, &['-', '_', '.'])
         && !base.starts_with(['.', '-'])
         && is_word(extras, &['-', '_', '.', ','])
         && version.is_none_or(is_version);
-    if fine { Ok((name.to_owned(), version.map(str::to_owned))) } else { Err(not_a_package(text)) }
+    if is_valid { Ok((name.to_owned(), version.map(str::to_owned))) } else { Err(not_a_package(text)) }
 }
 
 /// Parses a package name with version bounds. URLs and paths are rejected.
 fn requirement(text: &str) -> Result<String, RequestError> {
     let bounds = text.find(['<', '>', '=', '!', '~']).unwrap_or(text.len());
     let (name, bounds) = text.split_at(bounds);
-    let bound = |bound: &str| is_version(bound.trim_start_matches(['<', '>', '=', '~', '!']));
-    let fine = python_package(name).is_ok_and(|(_, version)| version.is_none())
-        && (bounds.is_empty() || bounds.split(',').all(bound));
-    if fine { Ok(text.to_owned()) } else { Err(RequestError::NotARequirement(text.to_owned())) }
+    let is_valid_bound = |bound: &str| is_version(bound.trim_start_matches(['<', '>', '=', '~', '!']));
+    let is_valid = python_package(name).is_ok_and(|(_, version)| version.is_none())
+        && (bounds.is_empty() || bounds.split(',').all(is_valid_bound));
+    if is_valid { Ok(text.to_owned()) } else { Err(RequestError::NotARequirement(text.to_owned())) }
 }
 
 /// Parses a program name. Paths are rejected.
@@ -297,7 +297,7 @@ mod tests {
     fn asked(command: &str, args: &[&str]) -> Result<Option<RunnerCommand>, RequestError> {
         let text = json!({ "s": { "command": command, "args": args } }).to_string();
         let servers = Servers::parse(&text, Path::new("/c"), Path::new("/home/u")).unwrap();
-        RunnerCommand::of(servers.find(None).unwrap())
+        RunnerCommand::parse(servers.find(None).unwrap())
     }
 
     fn short(command: &str, args: &[&str]) -> String {

@@ -43,7 +43,7 @@ pub enum PackageError {
     #[error(
         "its entry requests the package `{wanted}`, but `{installed}` is installed; run `ironcurtain servers install {server}`"
     )]
-    Other {
+    DifferentPackage {
         /// Name of the server.
         server: String,
         /// Package that the server's entry requests.
@@ -55,7 +55,7 @@ pub enum PackageError {
     #[error(
         "its package cannot be installed: {0}; install the server yourself, and set `command` to its program"
     )]
-    NotUnderstood(RequestError),
+    UnsupportedCommand(RequestError),
     /// The installed package is unreadable or has changed.
     #[error(
         "its package `{package}` changed since it was installed: {problem}; check why, then reinstall it \
@@ -81,12 +81,12 @@ enum PackageChange {
     #[error("files in `{folder}` changed", folder = .0.display())]
     Files(PathBuf),
     /// The system's Python has changed, so the virtual environment may be broken.
-    #[error("the system's Python changed from `{then}` to `{now}`", then = .then.display(), now = .now.display())]
+    #[error("the system's Python changed from `{recorded}` to `{current}`", recorded = .recorded.display(), current = .current.display())]
     Python {
         /// Path of the Python that created the virtual environment.
-        then: PathBuf,
+        recorded: PathBuf,
         /// Path of the current Python.
-        now: PathBuf,
+        current: PathBuf,
     },
 }
 
@@ -112,19 +112,19 @@ impl Packages {
     /// # Errors
     /// Returns a [`PackageError`] if the package is missing or has changed. The caller must then not start the server,
     /// unless the entry opts out of the sandbox and the package was never installed.
-    pub fn ready(&self, server: &Server) -> Result<Option<PackagedServer>, PackageError> {
-        let Some(command) = RunnerCommand::of(server).map_err(PackageError::NotUnderstood)? else {
+    pub fn verify(&self, server: &Server) -> Result<Option<PackagedServer>, PackageError> {
+        let Some(command) = RunnerCommand::parse(server).map_err(PackageError::UnsupportedCommand)? else {
             return Ok(None);
         };
-        let record = self.recorded_for(server, &command.requested)?;
-        self.ready_with(server, &command, &record).map(Some)
+        let record = self.record_for(server, &command.requested)?;
+        self.verify_record(server, &command, &record).map(Some)
     }
 
     /// Returns the state of a server's package without keeping its folder locked.
     #[must_use]
     pub fn state(&self, server: &Server) -> PackageState {
         let record = || self.record(&server.name).ok().flatten();
-        match (self.ready(server), record()) {
+        match (self.verify(server), record()) {
             (Ok(None), _) => PackageState::NoPackage,
             (Ok(Some(_)), Some(PackageRecord { version, hash, .. })) => {
                 PackageState::Installed { version, hash }
@@ -138,7 +138,7 @@ impl Packages {
     ///
     /// # Errors
     /// Returns [`PackageError::Changed`] if the folder differs from its record or cannot be read.
-    pub fn ready_with(
+    pub fn verify_record(
         &self,
         server: &Server,
         command: &RunnerCommand,
@@ -146,22 +146,19 @@ impl Packages {
     ) -> Result<PackagedServer, PackageError> {
         let changed = |problem: String| PackageError::Changed {
             server: server.name.clone(),
-            package: record.spelled(),
+            package: record.package_spec(),
             problem,
         };
         let folder = self.folder(record);
-        let lock = FolderLock::on(&folder).map_err(|e| changed(format!("`{}`: {e}", folder.display())))?;
+        let lock =
+            FolderLock::acquire(&folder).map_err(|e| changed(format!("`{}`: {e}", folder.display())))?;
         self.check(record, &folder).map_err(|change| changed(change.to_string()))?;
         let text = folder.to_str().ok_or_else(|| changed("its path is not UTF-8".to_owned()))?;
-        let server = started(server, command, record, text);
+        let server = installed_entry(server, command, record, text);
         Ok(PackagedServer { server, folder: text.to_owned(), identity: record.identity(), lock })
     }
 
-    fn recorded_for(
-        &self,
-        server: &Server,
-        wanted: &RequestedPackage,
-    ) -> Result<PackageRecord, PackageError> {
+    fn record_for(&self, server: &Server, wanted: &RequestedPackage) -> Result<PackageRecord, PackageError> {
         let name = &server.name;
         let unreadable = |problem: PackageRecordError| PackageError::Changed {
             server: name.clone(),
@@ -171,26 +168,31 @@ impl Packages {
         let record = self.record(name).map_err(unreadable)?;
         let record = record.ok_or_else(|| not_installed(server, &wanted.to_string()))?;
         if record.requested != *wanted {
-            let installed = record.spelled();
-            return Err(PackageError::Other { server: name.clone(), wanted: wanted.to_string(), installed });
+            let installed = record.package_spec();
+            return Err(PackageError::DifferentPackage {
+                server: name.clone(),
+                wanted: wanted.to_string(),
+                installed,
+            });
         }
         Ok(record)
     }
 
     /// Compares the package with its record. Reads file contents only if the metadata differs.
     fn check(&self, record: &PackageRecord, folder: &Path) -> Result<(), PackageChange> {
-        if tree::stamp(folder)? != record.stamp && tree::hash(folder)? != record.hash {
+        if tree::metadata_hash(folder)? != record.metadata_hash && tree::content_hash(folder)? != record.hash
+        {
             return Err(PackageChange::Files(folder.to_path_buf()));
         }
         match &record.entry_point.runtime {
             Runtime::Node => Ok(()),
-            Runtime::Python(then) => is_still(then),
+            Runtime::Python(recorded) => check_python(recorded),
         }
     }
 }
 
 impl FolderLock {
-    fn on(folder: &Path) -> std::io::Result<Self> {
+    fn acquire(folder: &Path) -> std::io::Result<Self> {
         let folder = File::open(folder)?;
         flock(&folder, FlockOperation::NonBlockingLockShared)?;
         Ok(Self { _folder: folder })
@@ -198,12 +200,12 @@ impl FolderLock {
 }
 
 /// Checks that the Python that created the virtual environment is still installed.
-fn is_still(then: &Path) -> Result<(), PackageChange> {
-    let now = system_python()?;
-    if now == then || installed_pythons().iter().any(|python| python == then) {
+fn check_python(recorded: &Path) -> Result<(), PackageChange> {
+    let current = system_python()?;
+    if current == recorded || installed_pythons().iter().any(|python| python == recorded) {
         return Ok(());
     }
-    Err(PackageChange::Python { then: then.to_path_buf(), now })
+    Err(PackageChange::Python { recorded: recorded.to_path_buf(), current })
 }
 
 fn not_installed(server: &Server, package: &str) -> PackageError {
@@ -211,7 +213,7 @@ fn not_installed(server: &Server, package: &str) -> PackageError {
 }
 
 /// Returns the entry with the package runner replaced by the installed program.
-fn started(server: &Server, command: &RunnerCommand, record: &PackageRecord, folder: &str) -> Server {
+fn installed_entry(server: &Server, command: &RunnerCommand, record: &PackageRecord, folder: &str) -> Server {
     let mut server = server.clone();
     server.command = match &record.entry_point.runtime {
         Runtime::Node => "node".to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! - The hash covers names, types, modes, contents and link targets. Other types of files, such as sockets, are an
 //!   error.
-//! - [`stamp`] reads no contents. It relies on `ctime`, which every write updates and no program can set.
+//! - [`metadata_hash`] reads no contents. It relies on `ctime`, which every write updates and no program can set.
 
 use sha2::{Digest, Sha256};
 use std::fs::{File, Metadata, Permissions};
@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Returns an I/O error if a folder cannot be read or a mode cannot be set.
-pub fn close(root: &Path) -> io::Result<()> {
+pub fn make_read_only(root: &Path) -> io::Result<()> {
     for entry in entries(root)? {
-        if entry.about.is_symlink() {
+        if entry.metadata.is_symlink() {
             continue;
         }
-        let runs = entry.about.is_dir() || entry.about.mode() & 0o111 != 0;
-        set_mode(&entry.path, if runs { 0o555 } else { 0o444 })?;
+        let is_executable = entry.metadata.is_dir() || entry.metadata.mode() & 0o111 != 0;
+        set_mode(&entry.path, if is_executable { 0o555 } else { 0o444 })?;
     }
     Ok(())
 }
@@ -30,7 +30,7 @@ pub fn close(root: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns an I/O error if the mode cannot be set.
-pub fn close_top(root: &Path) -> io::Result<()> {
+pub fn make_root_read_only(root: &Path) -> io::Result<()> {
     set_mode(root, 0o555)
 }
 
@@ -43,7 +43,7 @@ pub fn remove(root: &Path) -> io::Result<()> {
         return Ok(());
     }
     set_mode(root, 0o700)?;
-    open_folders(root)?;
+    make_folders_writable(root)?;
     std::fs::remove_dir_all(root)
 }
 
@@ -51,47 +51,47 @@ pub fn remove(root: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Returns an I/O error if a file cannot be read.
-pub fn hash(root: &Path) -> io::Result<String> {
-    let mut all = Sha256::new();
+pub fn content_hash(root: &Path) -> io::Result<String> {
+    let mut hasher = Sha256::new();
     for entry in entries(root)? {
-        let content = if entry.about.is_symlink() {
+        let content = if entry.metadata.is_symlink() {
             Sha256::digest(std::fs::read_link(&entry.path)?.as_os_str().as_bytes())
-        } else if entry.about.is_file() {
+        } else if entry.metadata.is_file() {
             let mut content = Sha256::new();
             copy(&mut File::open(&entry.path)?, &mut content)?;
             content.finalize()
         } else {
             Sha256::digest([])
         };
-        head(&mut all, root, &entry);
-        all.update(content);
+        hash_header(&mut hasher, root, &entry);
+        hasher.update(content);
     }
-    Ok(named(all))
+    Ok(format_hash(hasher))
 }
 
 /// Returns a SHA-256 hash of the metadata of `root` and everything below it, as `sha256:HEX`.
 ///
 /// # Errors
 /// Returns an I/O error if a folder cannot be read.
-pub fn stamp(root: &Path) -> io::Result<String> {
-    let mut all = Sha256::new();
-    let top = TreeEntry { path: root.to_path_buf(), about: root.symlink_metadata()? };
-    for entry in std::iter::once(top).chain(entries(root)?) {
-        head(&mut all, root, &entry);
-        let about = &entry.about;
-        for number in [about.ino(), about.size()] {
-            all.update(number.to_le_bytes());
+pub fn metadata_hash(root: &Path) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let root_entry = TreeEntry { path: root.to_path_buf(), metadata: root.symlink_metadata()? };
+    for entry in std::iter::once(root_entry).chain(entries(root)?) {
+        hash_header(&mut hasher, root, &entry);
+        let metadata = &entry.metadata;
+        for number in [metadata.ino(), metadata.size()] {
+            hasher.update(number.to_le_bytes());
         }
-        for time in [about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec()] {
-            all.update(time.to_le_bytes());
+        for time in [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()] {
+            hasher.update(time.to_le_bytes());
         }
     }
-    Ok(named(all))
+    Ok(format_hash(hasher))
 }
 
 struct TreeEntry {
     path: PathBuf,
-    about: Metadata,
+    metadata: Metadata,
 }
 
 /// Returns everything below `root`, sorted by path.
@@ -101,14 +101,14 @@ fn entries(root: &Path) -> io::Result<Vec<TreeEntry>> {
     while let Some(folder) = open.pop() {
         for child in std::fs::read_dir(folder)? {
             let path = child?.path();
-            let about = path.symlink_metadata()?;
-            if about.is_dir() {
+            let metadata = path.symlink_metadata()?;
+            if metadata.is_dir() {
                 open.push(path.clone());
-            } else if !about.is_file() && !about.is_symlink() {
+            } else if !metadata.is_file() && !metadata.is_symlink() {
                 let problem = format!("`{}` is not a file, folder or link", path.display());
                 return Err(io::Error::other(problem));
             }
-            found.push(TreeEntry { path, about });
+            found.push(TreeEntry { path, metadata });
         }
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -116,36 +116,36 @@ fn entries(root: &Path) -> io::Result<Vec<TreeEntry>> {
 }
 
 /// Hashes an entry's relative path, terminated by NUL, and its mode, which includes the type.
-fn head(all: &mut Sha256, root: &Path, entry: &TreeEntry) {
+fn hash_header(hasher: &mut Sha256, root: &Path, entry: &TreeEntry) {
     let name = entry.path.strip_prefix(root).unwrap_or(&entry.path);
-    all.update(name.as_os_str().as_bytes());
-    all.update([0]);
-    all.update(entry.about.mode().to_le_bytes());
+    hasher.update(name.as_os_str().as_bytes());
+    hasher.update([0]);
+    hasher.update(entry.metadata.mode().to_le_bytes());
 }
 
 fn copy(from: &mut File, to: &mut Sha256) -> io::Result<()> {
     use io::Read;
-    let mut piece = vec![0; 64 * 1024];
+    let mut buffer = vec![0; 64 * 1024];
     loop {
-        match from.read(&mut piece)? {
+        match from.read(&mut buffer)? {
             0 => return Ok(()),
-            length => to.update(piece.get(..length).unwrap_or_default()),
+            length => to.update(buffer.get(..length).unwrap_or_default()),
         }
     }
 }
 
-fn named(all: Sha256) -> String {
-    let hex: String = all.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+fn format_hash(hasher: Sha256) -> String {
+    let hex: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
-/// Makes all folders below `folder` writable, so that their contents can be removed.
-fn open_folders(folder: &Path) -> io::Result<()> {
+/// Makes all folders below `folder` writable so that their contents can be removed.
+fn make_folders_writable(folder: &Path) -> io::Result<()> {
     for child in std::fs::read_dir(folder)? {
         let child = child?;
         if child.file_type()?.is_dir() {
             set_mode(&child.path(), 0o700)?;
-            open_folders(&child.path())?;
+            make_folders_writable(&child.path())?;
         }
     }
     Ok(())
@@ -174,14 +174,14 @@ mod tests {
 
     fn modes(root: &Path) -> Vec<u32> {
         let all = entries(root).unwrap();
-        all.iter().filter(|e| !e.about.is_symlink()).map(|e| e.about.mode() & 0o7777).collect()
+        all.iter().filter(|e| !e.metadata.is_symlink()).map(|e| e.metadata.mode() & 0o7777).collect()
     }
 
     /// Waits until the kernel's file timestamp clock, which ticks every few milliseconds, is past the newest `ctime`
     /// in the tree.
     fn tick(root: &Path) {
-        let time = |about: &Metadata| (about.ctime(), about.ctime_nsec());
-        let last = entries(root).unwrap().iter().map(|e| time(&e.about)).max();
+        let time = |metadata: &Metadata| (metadata.ctime(), metadata.ctime_nsec());
+        let last = entries(root).unwrap().iter().map(|e| time(&e.metadata)).max();
         let probe = root.with_extension("probe");
         loop {
             fs::write(&probe, "").unwrap();
@@ -194,8 +194,8 @@ mod tests {
     #[test]
     fn a_read_only_folder_has_no_writable_or_special_file_and_can_be_removed() {
         let (_dir, root) = tree();
-        close(&root).unwrap();
-        close_top(&root).unwrap();
+        make_read_only(&root).unwrap();
+        make_root_read_only(&root).unwrap();
         // `a`, `a/b`, `a/b/program`, `a/file`.
         assert_eq!(modes(&root), [0o555, 0o555, 0o555, 0o444]);
         remove(&root).unwrap();
@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn every_change_changes_the_hash_and_the_stamp() {
         let (_dir, root) = tree();
-        let (hash_before, stamp_before) = (hash(&root).unwrap(), stamp(&root).unwrap());
+        let (hash_before, stamp_before) = (content_hash(&root).unwrap(), metadata_hash(&root).unwrap());
         assert!(hash_before.starts_with("sha256:") && hash_before.len() == 71);
         assert_eq!(
-            (hash(&root).unwrap(), stamp(&root).unwrap()),
+            (content_hash(&root).unwrap(), metadata_hash(&root).unwrap()),
             (hash_before.clone(), stamp_before.clone())
         );
         type Change = fn(&Path);
@@ -230,12 +230,12 @@ mod tests {
         ];
         for (what, change) in changes {
             let (_dir, root) = tree();
-            assert_eq!(hash(&root).unwrap(), hash_before, "{what}");
-            let stamp_before = stamp(&root).unwrap();
+            assert_eq!(content_hash(&root).unwrap(), hash_before, "{what}");
+            let stamp_before = metadata_hash(&root).unwrap();
             tick(&root);
             change(&root);
-            assert_ne!(hash(&root).unwrap(), hash_before, "{what}");
-            assert_ne!(stamp(&root).unwrap(), stamp_before, "{what}");
+            assert_ne!(content_hash(&root).unwrap(), hash_before, "{what}");
+            assert_ne!(metadata_hash(&root).unwrap(), stamp_before, "{what}");
         }
     }
 
@@ -243,19 +243,20 @@ mod tests {
     fn a_write_changes_the_stamp_even_if_length_and_mtime_are_unchanged() {
         let (_dir, root) = tree();
         let file = root.join("a/file");
-        let (before, time) = (stamp(&root).unwrap(), fs::metadata(&file).unwrap().modified().unwrap());
+        let (before, time) =
+            (metadata_hash(&root).unwrap(), fs::metadata(&file).unwrap().modified().unwrap());
         tick(&root);
         fs::write(&file, "eno").unwrap();
         File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
         assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), time);
-        assert_ne!(stamp(&root).unwrap(), before);
+        assert_ne!(metadata_hash(&root).unwrap(), before);
     }
 
     #[test]
     fn a_special_file_is_an_error() {
         let (_dir, root) = tree();
         drop(std::os::unix::net::UnixListener::bind(root.join("a/socket")).unwrap());
-        let problem = hash(&root).unwrap_err().to_string();
+        let problem = content_hash(&root).unwrap_err().to_string();
         assert!(problem.contains("a/socket` is not a file"), "{problem}");
     }
 }

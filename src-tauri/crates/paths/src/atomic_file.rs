@@ -8,10 +8,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Prefix of the names of temporary files.
-const TEMPORARY: &str = ".ironcurtain-";
+const TEMP_PREFIX: &str = ".ironcurtain-";
 
 /// Maximum number of attempts to create a temporary file.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// Replaces the contents of a file atomically. If the path is a symlink, its target is replaced.
 ///
@@ -29,12 +29,12 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
 pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = if path.is_symlink() { path.canonicalize()? } else { path.to_path_buf() };
     let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
-    let mode = std::fs::metadata(&target).map_or(0o600, |found| found.permissions().mode() & 0o777);
-    let (beside, mut file) = create_in(folder)?;
-    let written = write(&mut file, content, mode).and_then(|()| std::fs::rename(&beside, &target));
+    let mode = std::fs::metadata(&target).map_or(0o600, |metadata| metadata.permissions().mode() & 0o777);
+    let (temp_path, mut file) = create_in(folder)?;
+    let written = write(&mut file, content, mode).and_then(|()| std::fs::rename(&temp_path, &target));
     if written.is_err() {
         // Ignores this error, because the error of the write or the rename is reported instead.
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temp_path);
     }
     written?;
     File::open(folder)?.sync_all()
@@ -46,13 +46,13 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
 /// # Errors
 /// Returns an error if the folder cannot be read or a file cannot be removed.
 pub fn sweep(folder: &Path) -> io::Result<()> {
-    for found in std::fs::read_dir(folder)? {
-        let found = found?;
-        let is_temporary = found.file_name().to_string_lossy().starts_with(TEMPORARY);
-        if is_temporary && found.file_type()?.is_file() {
-            let file = bounded_read::open_unlinked(&found.path())?;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_temporary = entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX);
+        if is_temporary && entry.file_type()?.is_file() {
+            let file = bounded_read::open_nofollow(&entry.path())?;
             if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                std::fs::remove_file(found.path())?;
+                std::fs::remove_file(entry.path())?;
             }
         }
     }
@@ -61,8 +61,8 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
 
 /// Creates a locked temporary file in a folder. Closing the file releases the lock.
 fn create_in(folder: &Path) -> io::Result<(PathBuf, File)> {
-    for _ in 0..TRIES {
-        let path = folder.join(format!("{TEMPORARY}{}", random_name()?));
+    for _ in 0..MAX_ATTEMPTS {
+        let path = folder.join(format!("{TEMP_PREFIX}{}", random_name()?));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         // Another process may have removed the file as a leftover before this process locked it.
         let is_ours =
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn leftovers_of_killed_processes_are_removed_and_files_being_written_are_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let left = [".ironcurtain-0123", ".ironcurtain-head-1-0"].map(|name| dir.path().join(name));
-        left.iter().for_each(|path| std::fs::write(path, "").unwrap());
+        let leftovers = [".ironcurtain-0123", ".ironcurtain-head-1-0"].map(|name| dir.path().join(name));
+        leftovers.iter().for_each(|path| std::fs::write(path, "").unwrap());
         std::os::unix::fs::symlink("nowhere", dir.path().join(".ironcurtain-link")).unwrap();
         std::fs::write(dir.path().join("kept"), "").unwrap();
         let (written, file) = create_in(dir.path()).unwrap();
         sweep(dir.path()).unwrap();
-        assert!(!left.iter().any(|path| path.exists()) && written.exists());
+        assert!(!leftovers.iter().any(|path| path.exists()) && written.exists());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 3);
         drop(file);
         sweep(dir.path()).unwrap();

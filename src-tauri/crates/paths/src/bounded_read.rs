@@ -5,7 +5,7 @@
 //! - IronCurtain's own files are opened for writing only if this user owns them, no other user can write to them, and
 //!   the path is not a symlink.
 
-use crate::is_written_by_others;
+use crate::is_writable_by_others;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -25,7 +25,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file like [`open`], but fails if the path is a symlink.
-pub fn open_unlinked(path: &Path) -> io::Result<File> {
+pub fn open_nofollow(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NOFOLLOW)
 }
 
@@ -35,15 +35,15 @@ pub fn open_unlinked(path: &Path) -> io::Result<File> {
 /// Returns the same errors as [`open`], and an error if the path contains a symlink or the kernel cannot check for
 /// symlinks.
 #[cfg(target_os = "linux")]
-pub fn open_without_links(path: &Path) -> io::Result<File> {
+pub fn open_no_symlinks(path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, ResolveFlags, openat2};
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    only_a_file(File::from(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
+    require_regular_file(File::from(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
 }
 
 /// Fails, because only Linux can reject symlinks anywhere in a path.
 #[cfg(not(target_os = "linux"))]
-pub fn open_without_links(_: &Path) -> io::Result<File> {
+pub fn open_no_symlinks(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -58,17 +58,17 @@ pub fn open_own(path: &Path) -> io::Result<File> {
         | OFlags::NONBLOCK
         | OFlags::NOCTTY
         | OFlags::CLOEXEC;
-    let open = |more: OFlags| rustix::fs::open(path, flags | more, Mode::RUSR | Mode::WUSR);
+    let open = |extra_flags: OFlags| rustix::fs::open(path, flags | extra_flags, Mode::RUSR | Mode::WUSR);
     let opened = match open(OFlags::empty()) {
         // Another process may create the file at the same moment.
         Err(Errno::NOENT) => match open(OFlags::CREATE | OFlags::EXCL) {
             Err(Errno::EXIST) => open(OFlags::empty()),
-            made => made,
+            created => created,
         },
         found => found,
     };
     let file = File::from(opened.map_err(|error| match error {
-        Errno::LOOP => refused("it is a link".to_owned()),
+        Errno::LOOP => unsafe_file("it is a link".to_owned()),
         error => error.into(),
     })?);
     let found = fstat(&file)?;
@@ -85,7 +85,7 @@ pub fn open_own(path: &Path) -> io::Result<File> {
 pub fn check_own(path: &Path) -> io::Result<()> {
     let found = path.symlink_metadata()?;
     if found.is_symlink() {
-        return Err(refused("it is a link".to_owned()));
+        return Err(unsafe_file("it is a link".to_owned()));
     }
     check_owner(found.mode(), found.uid(), found.gid())
 }
@@ -93,10 +93,10 @@ pub fn check_own(path: &Path) -> io::Result<()> {
 fn check_owner(mode: u32, owner: u32, group: u32) -> io::Result<()> {
     match FileType::from_raw_mode(mode) {
         FileType::RegularFile if owner != rustix::process::geteuid().as_raw() => {
-            Err(refused(format!("it belongs to user {owner}, not to you")))
+            Err(unsafe_file(format!("it belongs to user {owner}, not to you")))
         }
-        FileType::RegularFile if is_written_by_others(mode, group) => {
-            Err(refused("other users can write to it; run `chmod go-w` on it".to_owned()))
+        FileType::RegularFile if is_writable_by_others(mode, group) => {
+            Err(unsafe_file("other users can write to it; run `chmod go-w` on it".to_owned()))
         }
         // Devices are accepted, because only root can create them.
         FileType::RegularFile | FileType::CharacterDevice => Ok(()),
@@ -105,21 +105,21 @@ fn check_owner(mode: u32, owner: u32, group: u32) -> io::Result<()> {
         | FileType::BlockDevice
         | FileType::Symlink
         | FileType::Socket
-        | FileType::Unknown => Err(refused("it is not a regular file".to_owned())),
+        | FileType::Unknown => Err(unsafe_file("it is not a regular file".to_owned())),
     }
 }
 
-fn refused(why: String) -> io::Error {
+fn unsafe_file(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
-fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
-    only_a_file(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+fn open_with(path: &Path, extra_flags: OFlags) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | extra_flags;
+    require_regular_file(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
 /// Returns `file` if it is regular, and an error otherwise.
-fn only_a_file(file: File) -> io::Result<File> {
+fn require_regular_file(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),
         FileType::Directory => "a folder",
@@ -155,7 +155,7 @@ pub fn is_absent(path: &Path) -> io::Result<bool> {
 /// # Errors
 /// Returns an error if the file is unreadable, not regular, longer than [`MAX_LEN`] or not UTF-8, or if the path is a
 /// dangling symlink.
-pub fn text(path: &Path) -> io::Result<Option<String>> {
+pub fn read_text(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound && is_absent(path)? => return Ok(None),
@@ -185,28 +185,28 @@ mod tests {
     fn only_regular_files_are_read_and_opening_never_blocks() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let told = |name: &str| text(&path(name)).map_err(|e| e.to_string());
+        let read = |name: &str| read_text(&path(name)).map_err(|e| e.to_string());
         std::fs::write(path("good"), "text").unwrap();
         std::os::unix::fs::symlink(path("good"), path("link")).unwrap();
-        assert_eq!([told("good"), told("link")], [Ok(Some("text".into())), Ok(Some("text".into()))]);
-        assert_eq!(told("missing"), Ok(None));
-        assert_eq!(told("missing/below"), Ok(None));
+        assert_eq!([read("good"), read("link")], [Ok(Some("text".into())), Ok(Some("text".into()))]);
+        assert_eq!(read("missing"), Ok(None));
+        assert_eq!(read("missing/below"), Ok(None));
         std::os::unix::fs::symlink("nowhere", path("dangling")).unwrap();
         for below in ["dangling", "dangling/below", "dangling/below/further"] {
-            assert_eq!(told(below).unwrap_err(), "it is a link to a file that does not exist");
+            assert_eq!(read(below).unwrap_err(), "it is a link to a file that does not exist");
         }
         std::fs::create_dir(path("folder")).unwrap();
-        assert_eq!(told("folder").unwrap_err(), "it is a folder, not a regular file");
+        assert_eq!(read("folder").unwrap_err(), "it is a folder, not a regular file");
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
-        assert_eq!(told("pipe").unwrap_err(), "it is a named pipe, not a regular file");
+        assert_eq!(read("pipe").unwrap_err(), "it is a named pipe, not a regular file");
         std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
-        assert_eq!(told("device").unwrap_err(), "it is a device, not a regular file");
+        assert_eq!(read("device").unwrap_err(), "it is a device, not a regular file");
         std::fs::write(path("bytes"), b"ab\xff").unwrap();
-        assert_eq!(told("bytes").unwrap_err(), "it is not valid UTF-8 at byte 3");
+        assert_eq!(read("bytes").unwrap_err(), "it is not valid UTF-8 at byte 3");
         File::create(path("long")).unwrap().set_len(MAX_LEN + 1).unwrap();
-        assert_eq!(told("long").unwrap_err(), "it is longer than 16 MiB");
+        assert_eq!(read("long").unwrap_err(), "it is longer than 16 MiB");
         File::create(path("longest")).unwrap().set_len(MAX_LEN).unwrap();
-        assert_eq!(told("longest").unwrap().unwrap().len() as u64, MAX_LEN);
+        assert_eq!(read("longest").unwrap().unwrap().len() as u64, MAX_LEN);
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let mode = |name: &str| fstat(File::open(path(name)).unwrap()).unwrap().st_mode & 0o777;
-        let refused = |name: &str| open_own(&path(name)).unwrap_err().to_string();
+        let unsafe_file = |name: &str| open_own(&path(name)).unwrap_err().to_string();
         for _ in 0..2 {
             open_own(&path("log")).unwrap().write_all(b"line\n").unwrap();
         }
@@ -224,17 +224,17 @@ mod tests {
         );
         for (name, to) in [("link", "log"), ("dangling", "elsewhere")] {
             std::os::unix::fs::symlink(path(to), path(name)).unwrap();
-            assert_eq!(refused(name), "it is a link");
+            assert_eq!(unsafe_file(name), "it is a link");
         }
         assert!(!path("elsewhere").exists());
         std::fs::set_permissions(path("log"), std::os::unix::fs::PermissionsExt::from_mode(0o602)).unwrap();
-        assert_eq!(refused("log"), "other users can write to it; run `chmod go-w` on it");
+        assert_eq!(unsafe_file("log"), "other users can write to it; run `chmod go-w` on it");
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
-        assert_eq!(refused("pipe"), "it is not a regular file");
+        assert_eq!(unsafe_file("pipe"), "it is not a regular file");
         if rustix::process::geteuid().is_root() {
             File::create(path("theirs")).unwrap();
             std::os::unix::fs::chown(path("theirs"), Some(12345), None).unwrap();
-            assert_eq!(refused("theirs"), "it belongs to user 12345, not to you");
+            assert_eq!(unsafe_file("theirs"), "it belongs to user 12345, not to you");
         }
     }
 
@@ -244,10 +244,10 @@ mod tests {
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         std::fs::write(&file, "").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        for opened in [open(&file), open(&link), open_unlinked(&file)] {
+        for opened in [open(&file), open(&link), open_nofollow(&file)] {
             let flags = rustix::io::fcntl_getfd(opened.unwrap()).unwrap();
             assert_eq!(flags, rustix::io::FdFlags::CLOEXEC);
         }
-        assert_eq!(open_unlinked(&link).unwrap_err().raw_os_error(), Some(Errno::LOOP.raw_os_error()));
+        assert_eq!(open_nofollow(&link).unwrap_err().raw_os_error(), Some(Errno::LOOP.raw_os_error()));
     }
 }

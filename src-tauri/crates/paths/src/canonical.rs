@@ -16,14 +16,14 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CanonicalPath(Arc<str>);
 
-/// Reason a text is not a canonical path.
+/// Reason a string is not a canonical path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotCanonicalError {
     /// The path is not absolute.
     #[error("`{0}` is not an absolute path")]
     Relative(String),
     /// The path contains a `.`, a `..`, or a doubled or trailing slash.
-    #[error("`{0}` is not in canonical form: write it without `.`, `..`, doubled and trailing slashes")]
+    #[error("`{0}` is not in canonical form; write it without `.`, `..`, doubled and trailing slashes")]
     Form(String),
     /// The path contains a NUL byte.
     #[error("`{0}` contains a NUL character")]

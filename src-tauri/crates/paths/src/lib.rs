@@ -1,6 +1,6 @@
-//! Canonical paths, their resolution, and the safe opening of files.
+//! Canonical paths, path resolution and safe file access.
 //!
-//! - [`CanonicalPath`] is always available and never accesses the disk, so that policies can compare paths.
+//! - [`CanonicalPath`] is always available. It never accesses the disk, so policies can compare paths without I/O.
 //! - [`Resolver`] is the only code that follows symlinks (default feature `resolve`). If a path cannot be resolved,
 //!   it returns an error, and the caller must deny access.
 //! - [`OwnProgram`] starts IronCurtain's own programs (default feature `program`).
@@ -23,7 +23,7 @@ mod resolve;
 
 pub use canonical::{CanonicalPath, NotCanonicalError};
 #[cfg(all(unix, feature = "program"))]
-pub use program::{OwnProgram, SYSTEM_PATH, is_trusted_owner, is_written_by_others};
+pub use program::{OwnProgram, SYSTEM_PATH, is_trusted_owner, is_writable_by_others};
 #[cfg(all(unix, feature = "files"))]
 pub use random_name::random_name;
 #[cfg(feature = "resolve")]

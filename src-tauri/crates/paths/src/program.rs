@@ -34,15 +34,15 @@ impl OwnProgram {
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let found = file.metadata()?;
-        let refused = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        let rejected = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         if !found.is_file() {
-            return refused("it is not a regular file".to_owned());
+            return rejected("it is not a regular file".to_owned());
         }
         if !is_trusted_owner(found.uid()) {
-            return refused(format!("it belongs to user {}, who is neither you nor root", found.uid()));
+            return rejected(format!("it belongs to user {}, who is neither you nor root", found.uid()));
         }
-        if is_written_by_others(found.mode(), found.gid()) {
-            return refused("other users can write to it; run `chmod go-w` on it".to_owned());
+        if is_writable_by_others(found.mode(), found.gid()) {
+            return rejected("other users can write to it; run `chmod go-w` on it".to_owned());
         }
         Ok(Self { file, path: path.to_path_buf() })
     }
@@ -86,16 +86,17 @@ impl DerefMut for OwnProgramCommand {
 #[must_use]
 pub fn is_trusted_owner(uid: u32) -> bool {
     const UNMAPPED: u32 = 65534;
-    const ALL: [&str; 3] = ["0", "0", "4294967295"];
-    let has_all =
-        || std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| map.split_whitespace().eq(ALL));
-    [0, geteuid().as_raw()].contains(&uid) || (uid == UNMAPPED && !has_all())
+    const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
+    let maps_all_users = || {
+        std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| map.split_whitespace().eq(ALL_USERS))
+    };
+    [0, geteuid().as_raw()].contains(&uid) || (uid == UNMAPPED && !maps_all_users())
 }
 
 /// Returns `true` if a mode lets other users write. Write permission for root's group or for a user private group
 /// does not count.
 #[must_use]
-pub fn is_written_by_others(mode: impl Into<u32>, gid: u32) -> bool {
+pub fn is_writable_by_others(mode: impl Into<u32>, gid: u32) -> bool {
     let mode = mode.into();
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let is_own_group = gid == 0 || (gid == group && gid == user);
@@ -115,7 +116,7 @@ mod tests {
         (dir, path)
     }
 
-    fn refused(path: &Path) -> String {
+    fn rejected(path: &Path) -> String {
         OwnProgram::open(path).unwrap_err().to_string()
     }
 
@@ -125,8 +126,8 @@ mod tests {
         let opened = OwnProgram::open(&path).unwrap();
         copy("/bin/false", dir.path().join("other")).unwrap();
         rename(dir.path().join("other"), &path).unwrap();
-        let said = opened.into_command().arg("looked at").output().unwrap();
-        assert_eq!((said.stdout.as_slice(), said.status.success()), (b"looked at\n".as_slice(), true));
+        let output = opened.into_command().arg("looked at").output().unwrap();
+        assert_eq!((output.stdout.as_slice(), output.status.success()), (b"looked at\n".as_slice(), true));
         assert!(!OwnProgram::open(&path).unwrap().into_command().status().unwrap().success());
     }
 
@@ -135,17 +136,17 @@ mod tests {
         let (dir, path) = program();
         let mode = |mode| set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
         mode(0o757);
-        assert_eq!(refused(&path), "other users can write to it; run `chmod go-w` on it");
+        assert_eq!(rejected(&path), "other users can write to it; run `chmod go-w` on it");
         mode(0o755);
         assert!(OwnProgram::open(&path).is_ok());
-        assert_eq!(refused(dir.path()), "it is not a regular file");
+        assert_eq!(rejected(dir.path()), "it is not a regular file");
         if geteuid().is_root() {
             chown(&path, Some(12345), None).unwrap();
-            assert_eq!(refused(&path), "it belongs to user 12345, who is neither you nor root");
+            assert_eq!(rejected(&path), "it belongs to user 12345, who is neither you nor root");
             assert!(is_trusted_owner(0) && !is_trusted_owner(12345));
             chown(&path, Some(0), Some(12345)).unwrap();
             mode(0o775);
-            assert_eq!(refused(&path), "other users can write to it; run `chmod go-w` on it");
+            assert_eq!(rejected(&path), "other users can write to it; run `chmod go-w` on it");
             chown(&path, Some(0), Some(0)).unwrap();
             assert!(OwnProgram::open(&path).is_ok());
         }

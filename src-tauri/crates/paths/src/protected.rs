@@ -33,26 +33,26 @@ const fn known(path: &'static str, what: &'static str, source: &'static str) -> 
 pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {
     let machine =
         machine::MACHINE.iter().filter_map(|known| CanonicalPath::assume_canonical(known.path).ok());
-    [logins::LOGINS, stores::STORES].into_iter().flat_map(|list| below(home, list)).chain(machine).collect()
+    [logins::LOGINS, stores::STORES].into_iter().flat_map(|list| in_home(home, list)).chain(machine).collect()
 }
 
 /// Returns the keys and logins in this home directory, a subset of [`secrets`].
 #[must_use]
 pub fn logins(home: &CanonicalPath) -> Vec<CanonicalPath> {
-    below(home, logins::LOGINS).collect()
+    in_home(home, logins::LOGINS).collect()
 }
 
 /// Returns the paths of agent clients' configurations in this home directory. A process that can write there can make
 /// a client start programs outside a sandbox.
 #[must_use]
 pub fn clients(home: &CanonicalPath) -> Vec<CanonicalPath> {
-    below(home, clients::IN_HOME).collect()
+    in_home(home, clients::IN_HOME).collect()
 }
 
 /// Paths, relative to any folder, of files from which a client starts programs when it opens the folder.
 pub const IN_PROJECT: &[KnownPath] = clients::IN_PROJECT;
 
-fn below(home: &CanonicalPath, list: &'static [KnownPath]) -> impl Iterator<Item = CanonicalPath> {
+fn in_home(home: &CanonicalPath, list: &'static [KnownPath]) -> impl Iterator<Item = CanonicalPath> {
     let home = home.clone();
     list.iter().filter_map(move |known| home.join(known.path).ok())
 }

@@ -11,19 +11,19 @@
 //!   permission.
 //! - A result can become outdated at any time, so a path must be resolved again before each later use.
 
+#[cfg(target_os = "linux")]
+mod no_symlinks;
 mod unicode_twins;
 mod walk;
-#[cfg(target_os = "linux")]
-mod without_links;
 
 /// Other platforms resolve every path by walking it.
 #[cfg(not(target_os = "linux"))]
-mod without_links {
+mod no_symlinks {
     pub(super) fn resolve(_: &str) -> Option<super::Resolution> {
         None
     }
 
-    pub(super) fn is_magic(_: &str) -> bool {
+    pub(super) fn is_magic_link(_: &str) -> bool {
         false
     }
 }
@@ -55,7 +55,7 @@ pub struct Resolution {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// Path of the symlink.
-    pub at: CanonicalPath,
+    pub path: CanonicalPath,
     /// Target as stored in the symlink.
     pub target: String,
 }
@@ -98,15 +98,15 @@ pub enum PathError {
     #[error(
         "`{0}` leads through a kernel link to an open file, not to a path; use the path of the file itself"
     )]
-    Magic(String),
+    MagicLink(String),
     /// The target of a symlink is not UTF-8.
     #[error("the symlink `{0}` leads to a name that is not UTF-8")]
-    NotText(String),
+    NotUtf8(String),
     /// Nothing exists at the path, but servers may treat an existing path as the same.
     #[error(
         "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form; use that spelling"
     )]
-    OtherForm {
+    OtherUnicodeForm {
         /// Path that does not exist.
         path: String,
         /// Path that exists, with unusual characters as code points.
@@ -148,8 +148,8 @@ impl Resolver {
     /// # Errors
     /// Returns [`PathError`] if the result is uncertain for any reason. The caller must then deny access.
     pub fn resolve(&self, raw: &str) -> Result<Resolution, PathError> {
-        let absolute = self.start(raw)?;
-        match without_links::resolve(&absolute) {
+        let absolute = self.absolute_path(raw)?;
+        match no_symlinks::resolve(&absolute) {
             Some(resolution) => Ok(resolution),
             None => Walk::new(raw).run(&absolute),
         }
@@ -172,7 +172,7 @@ impl Resolver {
     }
 
     /// Returns the absolute path to resolve, with `~` expanded and a relative path appended to the base folder.
-    fn start<'a>(&self, raw: &'a str) -> Result<Cow<'a, str>, PathError> {
+    fn absolute_path<'a>(&self, raw: &'a str) -> Result<Cow<'a, str>, PathError> {
         if raw.is_empty() {
             return Err(PathError::Empty);
         }

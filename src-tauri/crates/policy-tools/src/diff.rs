@@ -6,13 +6,13 @@
 //!   deny rule, but approving the host allows an uncovered value.
 //! - Only differences on judged probes are found, so tools with too many probes are reported.
 
-mod comparing;
+mod comparison;
 mod probes;
 mod slots;
 mod values;
 
-use comparing::Comparing;
-pub(crate) use comparing::situations;
+use comparison::PolicyComparison;
+pub(crate) use comparison::role_sets;
 use ironcurtain_policy::{Annotations, Decision, DeniedBy, Policy, Rule, Verdict};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,38 +91,38 @@ pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations) -> Difference
     let mut difference = diff_rules(old, new);
     let differing = [&difference.added, &difference.removed, &difference.changed];
     let differing: BTreeSet<String> = differing.into_iter().flatten().cloned().collect();
-    let comparing = Comparing { old, new, annotations };
+    let comparison = PolicyComparison { old, new, annotations };
     let tools: Vec<_> = annotations
         .servers()
         .flat_map(|server| {
             annotations.tools(server).map(move |(tool, annotation)| (server, tool, annotation))
         })
         .collect();
-    let looks = MAX_RULE_CHECKS.checked_div(tools.len()).unwrap_or(MAX_RULE_CHECKS);
+    let max_rule_checks = MAX_RULE_CHECKS.checked_div(tools.len()).unwrap_or(MAX_RULE_CHECKS);
     for tool in tools {
-        comparing.tool(tool, &differing, looks, &mut difference);
+        comparison.compare_tool(tool, &differing, max_rule_checks, &mut difference);
     }
     difference
 }
 
 fn rules(old: &[Rule], new: &[Rule]) -> Difference {
     let named = |rules: &'_ [Rule]| rules.iter().map(|rule| rule.name().to_string()).collect::<BTreeSet<_>>();
-    let (of_old, of_new) = (named(old), named(new));
-    let names = |rules: &[Rule], among: &BTreeSet<String>, there: bool| -> Vec<String> {
-        let found = rules.iter().filter(|rule| among.contains(rule.name().as_ref()) == there);
+    let (old_names, new_names) = (named(old), named(new));
+    let names = |rules: &[Rule], others: &BTreeSet<String>, present: bool| -> Vec<String> {
+        let found = rules.iter().filter(|rule| others.contains(rule.name().as_ref()) == present);
         found.map(|rule| rule.name().to_string()).collect()
     };
     let known: BTreeMap<&str, &Rule> = old.iter().map(|rule| (rule.name().as_ref(), rule)).collect();
-    let says_otherwise = |rule: &&Rule| {
+    let is_changed = |rule: &&Rule| {
         known
             .get(rule.name().as_ref())
             .is_some_and(|other| other.condition != rule.condition || other.then != rule.then)
     };
     Difference {
-        added: names(new, &of_old, false),
-        removed: names(old, &of_new, false),
-        changed: new.iter().filter(says_otherwise).map(|rule| rule.name().to_string()).collect(),
-        reordered: names(old, &of_new, true) != names(new, &of_old, true),
+        added: names(new, &old_names, false),
+        removed: names(old, &new_names, false),
+        changed: new.iter().filter(is_changed).map(|rule| rule.name().to_string()).collect(),
+        reordered: names(old, &new_names, true) != names(new, &old_names, true),
         ..Difference::default()
     }
 }
@@ -130,7 +130,7 @@ fn rules(old: &[Rule], new: &[Rule]) -> Difference {
 impl ProbeOutcome {
     /// Converts a verdict that was reached without grants and approvals.
     #[must_use]
-    pub fn of(verdict: &Verdict) -> Self {
+    pub fn from_verdict(verdict: &Verdict) -> Self {
         match verdict {
             Verdict::Allow(_) => Self::Allow,
             Verdict::Escalate(_) => Self::Escalate,

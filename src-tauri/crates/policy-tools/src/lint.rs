@@ -32,16 +32,16 @@ pub enum LintKind {
         /// Names of the earlier rules.
         by: Vec<String>,
         /// `true` if one of the earlier rules has a different decision.
-        otherwise: bool,
+        has_other_decision: bool,
     },
-    /// The rule's conditions can never hold, for this reason.
+    /// The rule's conditions can never hold. Contains the reason.
     Dead(String),
     /// The rule does not apply to these tools. They have resources, which are judged instead of values with the
     /// rule's roles.
-    PassedOver(Vec<String>),
+    SkippedTools(Vec<String>),
     /// The rule mentions a server or tool that is not annotated.
     UnknownName(String),
-    /// The rule allows access to a protected folder, which no rule can open.
+    /// The rule allows access to a protected folder, which no rule can permit.
     ProtectedFolder(CanonicalPath),
     /// The rule's folder contains a character that is a wildcard in other programs but literal here.
     Wildcard(char),
@@ -63,25 +63,25 @@ pub fn lint(
     protected: &ProtectedPaths,
     home: &CanonicalPath,
 ) -> Vec<LintFinding> {
-    let tools = Tools::of(annotations);
+    let tools = Tools::from_annotations(annotations);
     let mut findings = Vec::new();
     // Rules that never decide cannot shadow later rules.
     let mut before: Vec<&Rule> = Vec::new();
     for rule in policy.rules() {
         let dead = dead::find(rule, &tools, protected);
-        let decides = dead.is_none();
-        let never = dead.or_else(|| shadow::find(&before, rule).map(|kind| ("if", kind)));
-        let found = match never {
-            Some(never) => vec![never],
+        let can_decide = dead.is_none();
+        let no_effect = dead.or_else(|| shadow::find(&before, rule).map(|kind| ("if", kind)));
+        let found = match no_effect {
+            Some(no_effect) => vec![no_effect],
             // A rule that never decides cannot be too broad.
             None => {
-                let passed = dead::passed_over(rule, &tools).into_iter();
-                passed.chain(broad::find(&before, rule, &tools, home)).collect()
+                let skipped = dead::skipped_tools(rule, &tools).into_iter();
+                skipped.chain(broad::find(&before, rule, &tools, home)).collect()
             }
         };
-        let found = found.into_iter().chain(dead::misnamed(rule, &tools));
-        findings.extend(found.map(|(field, kind)| about(rule, field, kind)));
-        if decides {
+        let found = found.into_iter().chain(dead::unknown_names(rule, &tools));
+        findings.extend(found.map(|(field, kind)| finding_for(rule, field, kind)));
+        if can_decide {
             before.push(rule);
         }
     }
@@ -89,7 +89,7 @@ pub fn lint(
     findings
 }
 
-fn about(rule: &Rule, field: &str, kind: LintKind) -> LintFinding {
+fn finding_for(rule: &Rule, field: &str, kind: LintKind) -> LintFinding {
     LintFinding { rule: Some(rule.name().to_string()), field: field.to_owned(), kind }
 }
 
@@ -103,7 +103,7 @@ struct Tool<'a> {
 }
 
 impl<'a> Tools<'a> {
-    fn of(annotations: &'a Annotations) -> Self {
+    fn from_annotations(annotations: &'a Annotations) -> Self {
         let of_server = |server: &'a str| {
             let tools = annotations.tools(server);
             tools.map(move |(name, annotation)| Tool { server, name, annotation })
@@ -131,10 +131,11 @@ impl Tool<'_> {
     }
 
     /// Returns `true` if a call may contain no resource, because each argument can be without a judged role.
-    fn may_name_nothing(&self) -> bool {
+    fn may_have_no_resource(&self) -> bool {
         self.annotation.arguments.iter().all(|(_, roles)| {
-            let mut ways = std::iter::once(&roles.default).chain(roles.when.iter().map(|guard| &guard.roles));
-            ways.any(|way| !way.iter().any(|role| role.is_resource()))
+            let mut role_lists =
+                std::iter::once(&roles.default).chain(roles.when.iter().map(|guard| &guard.roles));
+            role_lists.any(|roles| !roles.iter().any(|role| role.is_resource()))
         })
     }
 }
@@ -151,13 +152,13 @@ impl fmt::Display for LintFinding {
 impl fmt::Display for LintKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shadowed { by, otherwise } => {
+            Self::Shadowed { by, has_other_decision } => {
                 let by = by.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                let but = if *otherwise { "decided differently" } else { "decided" };
-                write!(formatter, "has no effect: everything it covers is already {but} by {by}")
+                let how = if *has_other_decision { "decided differently" } else { "decided" };
+                write!(formatter, "has no effect: everything it covers is already {how} by {by}")
             }
             Self::Dead(why) => formatter.write_str(why),
-            Self::PassedOver(tools) => {
+            Self::SkippedTools(tools) => {
                 let tools = tools.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 write!(
                     formatter,
@@ -172,15 +173,15 @@ impl fmt::Display for LintKind {
                 "has no effect: `{path}` is protected, and everything in it is always denied"
             ),
             Self::Wildcard(letter) => {
-                write!(formatter, "`{letter}` is not a wildcard here: name the folder itself")
+                write!(formatter, "`{letter}` is not a wildcard here; name the folder itself")
             }
             Self::BroadFolder(path) => {
-                write!(formatter, "`{path}` contains the whole home directory: name a folder in it")
+                write!(formatter, "`{path}` contains the whole home directory; name a folder in it")
             }
-            Self::AnyHost => formatter.write_str("`*` matches every public host: name the hosts"),
+            Self::AnyHost => formatter.write_str("`*` matches every public host; name the hosts"),
             Self::Everything(roles) => {
                 let roles = roles.iter().map(|role| format!("`{role}`")).collect::<Vec<_>>().join(", ");
-                write!(formatter, "allows every value of {roles}: restrict it by folders, hosts or lists")
+                write!(formatter, "allows every value of {roles}; restrict it by folders, hosts or lists")
             }
             Self::Uncovered(gap) => gap.fmt(formatter),
         }

@@ -6,22 +6,22 @@
 //! - In case of doubt, the stricter role is proposed, and arguments without evidence are marked as unknown. A tool
 //!   with resources inside nested arguments cannot be annotated, so its calls remain denied.
 
+mod by_name;
 mod clues;
 mod context;
-mod found;
+mod fallback;
 mod git;
+mod inference;
 mod intent;
 mod meaning;
-mod named;
 mod nested;
 mod paths;
 mod shape;
-mod unclear;
 
-use context::{Argument, Setting};
-use found::Meaning;
+use context::{Argument, ToolContext};
+use inference::Meaning;
 use ironcurtain_policy::Role;
-use nested::ResourceInside;
+use nested::NestedResource;
 use serde_json::Value;
 use shape::Shape;
 
@@ -82,7 +82,7 @@ pub enum Proposal {
         descends: Option<bool>,
     },
     /// The annotation format cannot describe the tool, so it remains unannotated and its calls are denied.
-    LeftOut {
+    Unsupported {
         /// Reason no annotation is proposed.
         reason: String,
     },
@@ -117,33 +117,41 @@ impl Confidence {
 /// Proposes roles for every argument of a tool.
 #[must_use]
 pub fn propose(tool: &Tool<'_>) -> Proposal {
-    let shape = Shape::of(tool.input_schema);
+    let shape = Shape::flatten(tool.input_schema);
     if let Some(reason) = shape.unsupported() {
-        return Proposal::LeftOut { reason: format!("the schema of its arguments {reason}") };
+        return Proposal::Unsupported { reason: format!("the schema of its arguments {reason}") };
     }
-    let setting = Setting::new(tool, &shape);
+    let context = ToolContext::new(tool, &shape);
     let mut arguments = Vec::with_capacity(shape.fields.len());
     for (name, shape) in &shape.fields {
-        match proposed(&setting, name, shape) {
+        match propose_argument(&context, name, shape) {
             Ok(argument) => arguments.push(argument),
-            Err(inside) => return Proposal::LeftOut { reason: inside.to_string() },
+            Err(resource) => return Proposal::Unsupported { reason: resource.to_string() },
         }
     }
-    let descends = paths::descends(&setting, &arguments).then_some(true);
+    let descends = paths::is_recursive(&context, &arguments).then_some(true);
     Proposal::Annotated { arguments, descends }
 }
 
-fn proposed(setting: &Setting, name: &str, shape: &Shape) -> Result<ProposedArgument, ResourceInside> {
-    let mut found = meaning::of(setting, &Argument::new(name, shape));
+fn propose_argument(
+    context: &ToolContext,
+    name: &str,
+    shape: &Shape,
+) -> Result<ProposedArgument, NestedResource> {
+    let mut inference = meaning::infer(context, &Argument::new(name, shape));
     if shape.is_nested() {
-        found = nested::meaning(setting, name, shape)?;
+        inference = nested::infer(context, name, shape)?;
     }
-    let (roles, confidence, reason) = match found.meaning {
+    let (roles, confidence, reason) = match inference.meaning {
         Meaning::Path => {
-            let part = paths::roles(setting, &Argument::new(name, shape));
-            (part.roles, part.confidence.min(found.confidence), format!("{}; {}", found.reason, part.reason))
+            let path_roles = paths::roles(context, &Argument::new(name, shape));
+            (
+                path_roles.roles,
+                path_roles.confidence.min(inference.confidence),
+                format!("{}; {}", inference.reason, path_roles.reason),
+            )
         }
-        Meaning::Is(role) => (vec![role], found.confidence, found.reason),
+        Meaning::Role(role) => (vec![role], inference.confidence, inference.reason),
     };
     Ok(ProposedArgument { name: name.to_owned(), roles, confidence, reason })
 }

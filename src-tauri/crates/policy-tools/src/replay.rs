@@ -1,4 +1,4 @@
-//! Judges recorded calls by a different policy, and reports the calls that are judged less or more strictly.
+//! Judges recorded calls by a different policy and reports the calls that are judged less or more strictly.
 //!
 //! - Only the policies are compared: a call that required approval counts as such regardless of the answer, and a
 //!   call that a grant allowed is judged as if the grant were still active.
@@ -7,7 +7,7 @@
 
 mod comparison;
 
-pub use comparison::{AlikeCalls, AlikeGroups, ReplayComparison};
+pub use comparison::{CallGroupKey, CallGroups, ReplayComparison};
 
 use crate::Ruling;
 use ironcurtain_paths::CanonicalPath;
@@ -25,21 +25,21 @@ pub struct Replay {
     /// Description and line of the first invalid entry, or `None`. That entry and later ones are not replayed.
     pub problem: Option<String>,
     /// Replayed calls, in the order of the log.
-    pub calls: Vec<Replayed>,
+    pub calls: Vec<ReplayedCall>,
 }
 
 /// Recorded call and its ruling under the current policy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Replayed {
+pub struct ReplayedCall {
     /// Recorded call.
-    pub call: Recorded,
+    pub call: RecordedCall,
     /// Current ruling, or the reason the call cannot be replayed.
-    pub now: Result<Ruling, Obstacle>,
+    pub now: Result<Ruling, CannotReplay>,
 }
 
 /// A call as recorded in the audit log.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recorded {
+pub struct RecordedCall {
     /// Sequence number of the log entry.
     pub seq: u64,
     /// Time of the decision, in milliseconds since the Unix epoch.
@@ -66,7 +66,7 @@ pub struct Recorded {
 
 /// Reason a call cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum Obstacle {
+pub enum CannotReplay {
     /// An argument on which the decision depends is redacted.
     #[error("the argument `{0}` is redacted in the audit log, and the policy depends on it")]
     Redacted(String),
@@ -86,22 +86,22 @@ pub enum Obstacle {
     RepositoryRemoved(String),
 }
 
-impl Recorded {
+impl RecordedCall {
     /// Returns an obstacle if a redacted argument affects the decision.
     #[must_use]
-    pub fn hidden(&self, annotations: &Annotations) -> Option<Obstacle> {
+    pub fn check_redacted(&self, annotations: &Annotations) -> Option<CannotReplay> {
         let tool = annotations.get(&self.server, &self.tool)?;
-        let hidden = self.redacted.iter().find(|name| affects_decision(tool, name))?;
-        Some(Obstacle::Redacted(hidden.clone()))
+        let redacted = self.redacted.iter().find(|name| affects_decision(tool, name))?;
+        Some(CannotReplay::Redacted(redacted.clone()))
     }
 
     /// Returns the ruling on a call that could not be planned.
     ///
     /// # Errors
-    /// Returns [`Obstacle::Redacted`] if an argument may be invalid only because it was redacted.
-    pub fn not_understood(&self, denial: &Denial) -> Result<Ruling, Obstacle> {
+    /// Returns [`CannotReplay::Redacted`] if an argument may be invalid only because it was redacted.
+    pub fn ruling_without_plan(&self, denial: &Denial) -> Result<Ruling, CannotReplay> {
         match self.redacted.first().filter(|_| denial.by == DeniedBy::InvalidArgument) {
-            Some(name) => Err(Obstacle::Redacted(name.clone())),
+            Some(name) => Err(CannotReplay::Redacted(name.clone())),
             None => Ok(Ruling::from(denial)),
         }
     }
@@ -128,7 +128,7 @@ impl Recorded {
     /// Returns a tool grant for the call's tool use. Empty if no grant allowed the call.
     #[must_use]
     pub fn tools(&self, call: &ResolvedCall) -> Vec<ToolGrant> {
-        let tool = ToolUse::of(call).filter(|_| self.granted);
+        let tool = ToolUse::from_call(call).filter(|_| self.granted);
         tool.map(|tool| ToolGrant {
             id: "then".to_owned(),
             created_ms: u64::MAX,
@@ -154,8 +154,8 @@ impl Recorded {
 /// Returns `true` if an argument affects the decision, either through its roles or through a condition.
 fn affects_decision(tool: &ToolAnnotation, name: &str) -> bool {
     tool.arguments.iter().any(|(argument, roles)| {
-        let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
-        let means = **argument == *name && given.any(|role| *role != Role::None);
-        means || roles.when.iter().any(|guard| guard.argument == name)
+        let mut all_roles = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
+        let is_argument = **argument == *name && all_roles.any(|role| *role != Role::None);
+        is_argument || roles.when.iter().any(|guard| guard.argument == name)
     })
 }

@@ -16,7 +16,7 @@ pub struct Ruling {
 impl Ruling {
     /// Returns the ruling on a call that was either judged or denied during planning.
     #[must_use]
-    pub fn of(judged: &Result<Explanation, Denial>) -> Self {
+    pub fn from_judged(judged: &Result<Explanation, Denial>) -> Self {
         match judged {
             Ok(explanation) => Self::from(&explanation.verdict),
             Err(denial) => Self::from(denial),

@@ -53,23 +53,23 @@ impl Scenarios {
     /// # Errors
     /// Returns [`ScenariosError`], which names the scenario and the field, if the file is invalid.
     pub fn parse(text: &str) -> Result<Self, ScenariosError> {
-        let stored = strict::read(text).and_then(|stored| strict::exact(text).map(|()| stored));
-        let stored: Stored = stored.map_err(|misread| {
-            let scenario = name_of(text, &misread.field).map(|name| format!("scenario `{name}`, "));
-            let problem = format!("{}{misread}", scenario.unwrap_or_default());
-            ScenariosError { line: misread.line, problem }
+        let stored = strict::read(text).and_then(|stored| strict::check_numbers(text).map(|()| stored));
+        let stored: StoredScenarios = stored.map_err(|error| {
+            let scenario = name_of(text, &error.field).map(|name| format!("scenario `{name}`, "));
+            let problem = format!("{}{error}", scenario.unwrap_or_default());
+            ScenariosError { line: error.line, problem }
         })?;
-        let wrong =
+        let error_at =
             |field: &str, problem| Err(ScenariosError { line: strict::line_of(text, &[field]), problem });
         if stored.schema_version != VERSION {
-            return wrong("schemaVersion", format!("`schemaVersion` must be {VERSION}"));
+            return error_at("schemaVersion", format!("`schemaVersion` must be {VERSION}"));
         }
         if stored.scenarios.is_empty() {
-            return wrong("scenarios", "`scenarios` is empty; add at least one".to_owned());
+            return error_at("scenarios", "`scenarios` is empty; add at least one".to_owned());
         }
-        let is_whole = |sandbox: &PathBuf| sandbox.is_absolute() || sandbox.starts_with("~");
-        if !stored.sandbox.as_ref().is_none_or(is_whole) {
-            return wrong("sandbox", "`sandbox`: must be absolute or start with `~/`".to_owned());
+        let is_absolute_or_home = |sandbox: &PathBuf| sandbox.is_absolute() || sandbox.starts_with("~");
+        if !stored.sandbox.as_ref().is_none_or(is_absolute_or_home) {
+            return error_at("sandbox", "`sandbox`: must be absolute or start with `~/`".to_owned());
         }
         let all = stored.scenarios.into_iter().map(Scenario::from).collect();
         Ok(Self { sandbox: stored.sandbox, all })
@@ -86,8 +86,8 @@ impl Scenario {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Stored {
-    #[serde(default = "unsaid_version")]
+struct StoredScenarios {
+    #[serde(default = "default_version")]
     schema_version: u64,
     #[serde(default)]
     sandbox: Option<PathBuf>,
@@ -115,7 +115,7 @@ enum Expected {
     Deny,
 }
 
-fn unsaid_version() -> u64 {
+fn default_version() -> u64 {
     VERSION
 }
 

@@ -12,7 +12,7 @@ mod requests;
 
 use crate::{JudgedRequest, Roles};
 pub(crate) use accepted::AcceptedArguments;
-pub(crate) use requests::meaning;
+pub(crate) use requests::request_annotation;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub struct ToolAnnotation {
     /// name.
     pub descends: bool,
     /// Arguments that make a call recursive if they are present and truthy.
-    pub(crate) deep: Vec<Arc<str>>,
+    pub(crate) recursion_arguments: Vec<Arc<str>>,
     /// Arguments that a call may contain, with their schemas.
     pub(crate) accepted: AcceptedArguments,
 }
@@ -105,14 +105,14 @@ pub enum ArgumentCondition {
 impl ToolAnnotation {
     /// Returns `true` if calls to the tool can be recursive. In a recursive call, a folder includes everything in it.
     #[must_use]
-    pub fn may_descend(&self) -> bool {
-        self.descends || !self.deep.is_empty()
+    pub fn can_be_recursive(&self) -> bool {
+        self.descends || !self.recursion_arguments.is_empty()
     }
 
     /// Returns `true` if the presence of this argument makes a call recursive.
     #[must_use]
-    pub fn is_recursive_with(&self, argument: &str) -> bool {
-        self.deep.iter().any(|name| **name == *argument)
+    pub fn makes_recursive(&self, argument: &str) -> bool {
+        self.recursion_arguments.iter().any(|name| **name == *argument)
     }
 }
 
@@ -128,19 +128,19 @@ impl Annotations {
     #[must_use]
     pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
         if let Some(request) = JudgedRequest::parse(tool) {
-            return meaning(request);
+            return request_annotation(request);
         }
-        self.known(server, tool).map(|known| &known.annotation)
+        self.annotated_tool(server, tool).map(|entry| &entry.annotation)
     }
 
     /// Returns a shared reference to an annotated tool, or `None` if the tool is unannotated.
-    pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<AnnotatedTool>> {
+    pub(crate) fn annotated_tool(&self, server: &str, tool: &str) -> Option<&Arc<AnnotatedTool>> {
         self.servers.get(server)?.get(tool)
     }
 
     /// Iterates over a server's annotated tools, sorted by name.
     pub fn tools(&self, server: &str) -> impl Iterator<Item = (&str, &ToolAnnotation)> {
-        self.servers.get(server).into_iter().flatten().map(|(name, known)| (name.as_str(), &known.annotation))
+        self.servers.get(server).into_iter().flatten().map(|(name, entry)| (name.as_str(), &entry.annotation))
     }
 
     /// Iterates over the servers that have at least one entry in the file.
@@ -153,7 +153,7 @@ impl ToolAnnotation {
     /// Returns `true` if a call may contain an argument with this name.
     #[must_use]
     pub fn accepts(&self, argument: &str) -> bool {
-        self.accepted.knows(argument)
+        self.accepted.contains(argument)
     }
 
     /// Returns the roles of every argument for a call with these arguments, in the order of the
@@ -162,14 +162,14 @@ impl ToolAnnotation {
         &'a self,
         arguments: &'a Map<String, Value>,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Roles)> + 'a {
-        self.arguments.iter().map(|(name, roles)| (name, roles.given(arguments)))
+        self.arguments.iter().map(|(name, roles)| (name, roles.for_arguments(arguments)))
     }
 }
 
 impl ArgumentRoles {
     /// Returns the roles for a call with these arguments.
     #[must_use]
-    pub fn given(&self, arguments: &Map<String, Value>) -> &Roles {
+    pub fn for_arguments(&self, arguments: &Map<String, Value>) -> &Roles {
         self.when.iter().find(|guard| guard.holds(arguments)).map_or(&self.default, |guard| &guard.roles)
     }
 }
@@ -180,8 +180,8 @@ impl ConditionalRoles {
     pub fn holds(&self, arguments: &Map<String, Value>) -> bool {
         let value = arguments.get(&self.argument).unwrap_or(&Value::Null);
         match &self.condition {
-            ArgumentCondition::Equals(wanted) => is_same(value, wanted),
-            ArgumentCondition::In(wanted) => wanted.iter().any(|wanted| is_same(value, wanted)),
+            ArgumentCondition::Equals(expected) => is_same(value, expected),
+            ArgumentCondition::In(expected) => expected.iter().any(|expected| is_same(value, expected)),
             ArgumentCondition::Present => !value.is_null(),
             ArgumentCondition::Absent => value.is_null(),
             ArgumentCondition::Truthy => is_truthy(value),
@@ -192,11 +192,13 @@ impl ConditionalRoles {
 }
 
 /// Returns `true` if two values are the same string, number or boolean. Other values are never equal.
-fn is_same(value: &Value, wanted: &Value) -> bool {
-    match (value, wanted) {
-        (Value::String(value), Value::String(wanted)) => value == wanted,
-        (Value::Bool(value), Value::Bool(wanted)) => value == wanted,
-        (Value::Number(value), Value::Number(wanted)) => value == wanted || value.as_f64() == wanted.as_f64(),
+fn is_same(value: &Value, expected: &Value) -> bool {
+    match (value, expected) {
+        (Value::String(value), Value::String(expected)) => value == expected,
+        (Value::Bool(value), Value::Bool(expected)) => value == expected,
+        (Value::Number(value), Value::Number(expected)) => {
+            value == expected || value.as_f64() == expected.as_f64()
+        }
         (
             Value::Null
             | Value::Bool(_)

@@ -33,7 +33,7 @@ pub struct ResolvedCall {
     /// Values that have a role.
     given: Vec<ResolvedValue>,
     /// `true` if the server declares that the tool only reads, and the server cannot currently change or send anything.
-    is_hinted: bool,
+    has_read_only_hint: bool,
 }
 
 /// One value in the call, in canonical form.
@@ -57,7 +57,7 @@ pub enum Resource {
     /// Any other string.
     Text(Arc<str>),
     /// A value that is not a string. It matches no list entry.
-    Shapeless,
+    NonString,
 }
 
 impl CallPlan<'_> {
@@ -79,12 +79,12 @@ impl ResolvedCall {
             carried: plan.carried,
             judged: plan.judged.clone(),
             given: Vec::new(),
-            is_hinted: false,
+            has_read_only_hint: false,
         };
         for planned in &plan.values {
-            call.resolve(planned, facts.next().ok_or_else(not_one_each)?)?;
+            call.resolve(planned, facts.next().ok_or_else(fact_count_mismatch)?)?;
         }
-        facts.next().map_or(Ok(call), |_| Err(not_one_each()))
+        facts.next().map_or(Ok(call), |_| Err(fact_count_mismatch()))
     }
 
     /// Returns the server name.
@@ -99,7 +99,7 @@ impl ResolvedCall {
         &self.tool.name
     }
 
-    /// Returns `true` if the tool is unannotated, so that the meaning of its arguments is unknown.
+    /// Returns `true` if the tool is unannotated, so the meaning of its arguments is unknown.
     #[must_use]
     pub fn is_unannotated(&self) -> bool {
         self.tool.is_unannotated
@@ -108,15 +108,15 @@ impl ResolvedCall {
     /// Sets whether the server declares that the tool only reads. The caller passes `true` only while the server
     /// cannot change or send anything.
     #[must_use]
-    pub fn with_reading_hint(self, is_hinted: bool) -> Self {
-        Self { is_hinted, ..self }
+    pub fn with_read_only_hint(self, has_read_only_hint: bool) -> Self {
+        Self { has_read_only_hint, ..self }
     }
 
     /// Returns `true` if the tool only reads, according to its annotation or, if it is unannotated, its server's
-    /// declaration ([`Self::with_reading_hint`]).
+    /// declaration ([`Self::with_read_only_hint`]).
     #[must_use]
     pub fn only_reads(&self) -> bool {
-        self.tool.annotation.read_only || self.is_unannotated() && self.is_hinted
+        self.tool.annotation.read_only || self.is_unannotated() && self.has_read_only_hint
     }
 
     /// Returns the judged request, or `None` for a tool call.
@@ -138,7 +138,7 @@ impl ResolvedCall {
     }
 
     /// Returns `true` if the call has this argument and it is neither null nor an empty string.
-    pub(crate) fn gives(&self, argument: &str) -> bool {
+    pub(crate) fn has_argument(&self, argument: &str) -> bool {
         match self.arguments.get(argument) {
             None | Some(Json::Null) => false,
             Some(Json::String(text)) => !text.is_empty(),
@@ -148,7 +148,7 @@ impl ResolvedCall {
 
     /// Returns `true` if the call contains no path, URL, host or repository.
     #[must_use]
-    pub fn names_nothing(&self) -> bool {
+    pub fn has_no_resource(&self) -> bool {
         self.judged.iter().all(|role| self.values(*role).next().is_none())
     }
 
@@ -162,7 +162,10 @@ impl ResolvedCall {
     pub(crate) fn descends(&self) -> bool {
         let annotation = &self.tool.annotation;
         annotation.descends
-            || annotation.deep.iter().any(|name| self.arguments.get(&**name).is_some_and(is_truthy))
+            || annotation
+                .recursion_arguments
+                .iter()
+                .any(|name| self.arguments.get(&**name).is_some_and(is_truthy))
     }
 
     /// Returns the name of the argument that contains a value.
@@ -187,12 +190,12 @@ impl ResolvedCall {
         self.judged.iter().flat_map(|role| {
             self.values(*role).filter_map(|given| match &given.value {
                 Resource::Path(path) => Some((*role, &**self.argument(given), path)),
-                Resource::Url(_) | Resource::Text(_) | Resource::Shapeless => None,
+                Resource::Url(_) | Resource::Text(_) | Resource::NonString => None,
             })
         })
     }
 
-    /// Adds the canonical values for one planned value, and updates the arguments to send.
+    /// Adds the canonical values for one planned value and updates the arguments to send.
     fn resolve(&mut self, planned: &PlannedValue<'_>, fact: Fact) -> Result<(), Denial> {
         match (category(planned), fact) {
             (Category::Path, Fact::Path(path)) => {
@@ -203,23 +206,23 @@ impl ResolvedCall {
                     );
                     return Err(Denial::invalid(reason));
                 }
-                self.put(planned, path.as_str());
-                self.give(planned, Resource::Path(path));
+                self.set_argument(planned, path.as_str());
+                self.add_value(planned, Resource::Path(path));
             }
-            (Category::Url, Fact::Remotes(urls)) if planned.is_remote() => self.give_remotes(planned, &urls),
-            (Category::Url, Fact::Plain | Fact::Verbatim) => self.give_address(planned),
+            (Category::Url, Fact::Remotes(urls)) if planned.is_remote() => self.add_remotes(planned, &urls),
+            (Category::Url, Fact::Plain | Fact::Verbatim) => self.add_address(planned),
             (Category::Identifier | Category::Opaque, Fact::Plain | Fact::Verbatim)
                 if planned.raw.is_none() =>
             {
-                self.give(planned, Resource::Shapeless);
+                self.add_value(planned, Resource::NonString);
             }
             (Category::Identifier, Fact::Plain) => {
                 let canonical = lower_case(planned.text());
-                self.put(planned, &canonical);
-                self.give(planned, Resource::Text((*canonical).into()));
+                self.set_argument(planned, &canonical);
+                self.add_value(planned, Resource::Text((*canonical).into()));
             }
             (Category::Identifier | Category::Opaque, Fact::Plain | Fact::Verbatim) => {
-                self.give(planned, Resource::Text(planned.text().into()));
+                self.add_value(planned, Resource::Text(planned.text().into()));
             }
             (_, Fact::Path(_) | Fact::Remotes(_) | Fact::Plain | Fact::Verbatim) => {
                 let reason = format!("argument `{}` was not resolved", planned.argument);
@@ -231,51 +234,51 @@ impl ResolvedCall {
 
     /// Adds a remote's URLs. If git knows no URL, the remote itself is judged as an address, and an omitted remote as
     /// an unknown address.
-    fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
+    fn add_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return match planned.raw {
-                Some(_) => self.give_address(planned),
-                None => self.give(planned, Resource::Url(Destination::unknown("(unknown)").into())),
+                Some(_) => self.add_address(planned),
+                None => self.add_value(planned, Resource::Url(Destination::unknown("(unknown)").into())),
             };
         }
         if let Some(raw) = planned.raw {
-            self.put(planned, Destination::parse(Role::GitRemoteUrl, raw).text());
+            self.set_argument(planned, Destination::parse(Role::GitRemoteUrl, raw).text());
         }
         for url in urls {
-            self.give(planned, Resource::Url(Destination::parse(Role::GitRemoteUrl, url).into()));
+            self.add_value(planned, Resource::Url(Destination::parse(Role::GitRemoteUrl, url).into()));
         }
     }
 
-    fn give_address(&mut self, planned: &PlannedValue<'_>) {
+    fn add_address(&mut self, planned: &PlannedValue<'_>) {
         let Some(raw) = planned.raw else {
             // An empty string counts as an address. A missing argument does not.
             if self.arguments.get(&**planned.argument).is_some_and(Json::is_string) {
-                self.give(planned, Resource::Url(Destination::unknown("(unknown)").into()));
+                self.add_value(planned, Resource::Url(Destination::unknown("(unknown)").into()));
             }
             return;
         };
         let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
         let destination = Destination::parse(role, raw);
-        self.put(planned, destination.sent());
-        self.give(planned, Resource::Url(destination.into()));
+        self.set_argument(planned, destination.address_to_send());
+        self.add_value(planned, Resource::Url(destination.into()));
     }
 
-    fn put(&mut self, planned: &PlannedValue<'_>, canonical: &str) {
+    fn set_argument(&mut self, planned: &PlannedValue<'_>, canonical: &str) {
         if planned.raw == Some(canonical) {
             return;
         }
         let arguments = Arc::make_mut(&mut self.arguments);
         let Some(argument) = arguments.get_mut(&**planned.argument) else { return };
-        let place = match planned.index {
+        let slot = match planned.index {
             Some(index) => argument.get_mut(index),
             None => Some(argument),
         };
-        if let Some(place) = place {
-            *place = Json::String(canonical.to_owned());
+        if let Some(slot) = slot {
+            *slot = Json::String(canonical.to_owned());
         }
     }
 
-    fn give(&mut self, planned: &PlannedValue<'_>, value: Resource) {
+    fn add_value(&mut self, planned: &PlannedValue<'_>, value: Resource) {
         self.given.push(ResolvedValue {
             argument: Arc::clone(planned.argument),
             roles: planned.roles,
@@ -293,15 +296,15 @@ fn lower_case(text: &str) -> Cow<'_, str> {
 /// Returns the category that determines how a value is normalized. All resource roles of a value have the same
 /// category.
 fn category(planned: &PlannedValue<'_>) -> Category {
-    let names = |roles| planned.roles.meets(roles);
+    let has_any = |roles| planned.roles.meets(roles);
     match () {
-        () if names(RoleSet::PATHS) => Category::Path,
-        () if names(RoleSet::URLS) => Category::Url,
-        () if names(RoleSet::IDENTIFIERS) => Category::Identifier,
+        () if has_any(RoleSet::PATHS) => Category::Path,
+        () if has_any(RoleSet::URLS) => Category::Url,
+        () if has_any(RoleSet::IDENTIFIERS) => Category::Identifier,
         () => Category::Opaque,
     }
 }
 
-fn not_one_each() -> Denial {
+fn fact_count_mismatch() -> Denial {
     Denial::invalid("not every value of the call was resolved")
 }

@@ -92,9 +92,9 @@ impl RuleReason {
 }
 
 /// Name of the built-in decision that requires approval to write an autostart file.
-pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
+pub(crate) const AUTOSTART_FILE: &str = "structural-starts-programs";
 /// Name of the built-in decision that requires approval for an address outside the server's allowed hosts.
-pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
+pub(crate) const OUTSIDE_ALLOWED_HOSTS: &str = "structural-domain-escalate";
 /// Name of the built-in decision that requires approval for an unannotated tool.
 pub(crate) const UNANNOTATED: &str = "structural-unannotated";
 /// Name of the built-in decision that allows a request to a server that can access only granted
@@ -104,11 +104,11 @@ pub(crate) const CONFINED: &str = "structural-confined";
 pub(crate) const GRANT: &str = "grant";
 
 /// Prefix of managed rules' names. The user's rules cannot use it.
-pub(crate) const MANAGED: &str = "managed:";
+pub(crate) const MANAGED_PREFIX: &str = "managed:";
 
 /// Returns `true` if a rule name is reserved for built-in decisions.
-pub(crate) fn is_our_own(name: &str) -> bool {
+pub(crate) fn is_reserved_name(name: &str) -> bool {
     name.starts_with("structural-")
-        || name.starts_with(MANAGED)
+        || name.starts_with(MANAGED_PREFIX)
         || [GRANT, DeniedBy::NoRule.name()].contains(&name)
 }

@@ -16,7 +16,7 @@ pub use pattern::{HostPattern, PatternError};
 pub use patterns::HostPatterns;
 
 use crate::Role;
-use host::{CleanHost, HostKind};
+use host::{CanonicalHost, HostKind};
 use std::collections::BTreeMap;
 use url::Url;
 
@@ -26,7 +26,7 @@ pub struct Destination {
     text: String,
     /// The address as the client wrote it, if it differs from `text` and can be sent unchanged.
     written: Option<String>,
-    site: Option<Site>,
+    target: Option<HostTarget>,
     port: Option<u16>,
 }
 
@@ -35,7 +35,7 @@ const SSH: u16 = 22;
 
 /// A host, or a repository on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Site {
+struct HostTarget {
     domain: String,
     /// Length of the host part of `domain`.
     host: usize,
@@ -45,12 +45,12 @@ struct Site {
 /// Hosts that each server may reach without approval. A server that is not listed may reach any host.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AllowedHosts {
-    servers: BTreeMap<String, Gate>,
+    servers: BTreeMap<String, ServerHosts>,
 }
 
 /// Hosts that one server may reach without approval, on every port or on specific ports.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Gate {
+struct ServerHosts {
     hosts: HostPatterns,
     ports: Vec<(HostPattern, u16)>,
 }
@@ -59,13 +59,13 @@ impl Destination {
     /// Parses a value with the given URL role.
     #[must_use]
     pub fn parse(role: Role, raw: &str) -> Self {
-        if role == Role::GitRemoteUrl { Self::remote(raw) } else { Self::web(raw) }
+        if role == Role::GitRemoteUrl { Self::parse_remote(raw) } else { Self::parse_web(raw) }
     }
 
     /// Returns the address to send: the address as written if every parser finds the judged host and port in it,
     /// otherwise the canonical address.
     #[must_use]
-    pub fn sent(&self) -> &str {
+    pub fn address_to_send(&self) -> &str {
         self.written.as_deref().unwrap_or(&self.text)
     }
 
@@ -78,35 +78,40 @@ impl Destination {
     /// Returns `host` for a web URL, `host/path` for a git remote, or `None` if the target is not on a host.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
-        self.site.as_ref().map(|site| site.domain.as_str()).filter(|domain| !domain.is_empty())
+        self.target.as_ref().map(|target| target.domain.as_str()).filter(|domain| !domain.is_empty())
     }
 
     /// Returns the host and port to connect to, or `None` if either is unknown.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(&str, u16)> {
-        Some((self.site.as_ref()?.host(), self.port?))
+        Some((self.target.as_ref()?.host(), self.port?))
     }
 
-    fn web(raw: &str) -> Self {
-        let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
-        let site = match url.scheme() {
-            "http" | "https" => CleanHost::of(&url).map(|host| Site::below(host, "")),
-            "file" if url.host().is_none() => Some(Site::here()),
+    fn parse_web(raw: &str) -> Self {
+        let Ok(url) = Url::parse(raw) else { return Self::without_target(raw) };
+        let target = match url.scheme() {
+            "http" | "https" => CanonicalHost::from_url(&url).map(|host| HostTarget::on_host(host, "")),
+            "file" if url.host().is_none() => Some(HostTarget::local()),
             _ => None,
         };
         let port = url.port_or_known_default();
-        let reads_the_same = reads_the_same(raw, &url);
-        let text = spell(url);
-        let written = (reads_the_same && raw != text).then(|| raw.to_owned());
-        Self { site, port, text, written }
+        let parses_unambiguously = parses_unambiguously(raw, &url);
+        let text = url_text(url);
+        let written = (parses_unambiguously && raw != text).then(|| raw.to_owned());
+        Self { target, port, text, written }
     }
 
-    fn remote(raw: &str) -> Self {
+    fn parse_remote(raw: &str) -> Self {
         if raw.contains("://") {
-            return Self::remote_url(raw);
+            return Self::parse_remote_url(raw);
         }
         if ["/", "./", "../"].iter().any(|start| raw.starts_with(start)) {
-            return Self { text: raw.to_owned(), site: Some(Site::here()), port: None, written: None };
+            return Self {
+                text: raw.to_owned(),
+                target: Some(HostTarget::local()),
+                port: None,
+                written: None,
+            };
         }
         // Neither addresses nor remote names contain whitespace.
         if raw.contains(char::is_whitespace) {
@@ -120,57 +125,59 @@ impl Destination {
                 && !login.starts_with('-')
                 && !path.starts_with(':')
         }) else {
-            return Self::nowhere(raw);
+            return Self::without_target(raw);
         };
         let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
-        let site = CleanHost::parse(host).map(|host| Site::below(host, path));
-        Self { text: raw.to_owned(), site, port: Some(SSH), written: None }
+        let target = CanonicalHost::parse(host).map(|host| HostTarget::on_host(host, path));
+        Self { text: raw.to_owned(), target, port: Some(SSH), written: None }
     }
 
     /// Parses a git remote's address. The target is known only if the address is plain both as written and after the
     /// URL parser has escaped it. Any other address is left unchanged, because git could parse it differently.
-    fn remote_url(raw: &str) -> Self {
-        let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
+    fn parse_remote_url(raw: &str) -> Self {
+        let Ok(url) = Url::parse(raw) else { return Self::without_target(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
         let known = is_web || matches!(url.scheme(), "ssh" | "git");
-        let site = CleanHost::of(&url).map(|host| Site::below(host, url.path()));
-        let port = url.port_or_known_default().or_else(|| usual_port(url.scheme()));
-        let text = spell(url);
-        match site.filter(|_| known && is_plain(raw, is_web) && is_plain(&text, is_web)) {
-            Some(site) => Self { text, site: Some(site), port, written: None },
-            None => Self::nowhere(raw),
+        let target = CanonicalHost::from_url(&url).map(|host| HostTarget::on_host(host, url.path()));
+        let port = url.port_or_known_default().or_else(|| default_port(url.scheme()));
+        let text = url_text(url);
+        match target
+            .filter(|_| known && is_unambiguous_remote(raw, is_web) && is_unambiguous_remote(&text, is_web))
+        {
+            Some(target) => Self { text, target: Some(target), port, written: None },
+            None => Self::without_target(raw),
         }
     }
 
-    /// Creates an address with an unknown target. `said` is its text for display.
-    pub(crate) fn unknown(said: &str) -> Self {
-        let site = Site { domain: String::new(), host: 0, kind: HostKind::Odd };
-        Self { text: said.to_owned(), site: Some(site), port: None, written: None }
+    /// Creates an address with an unknown target. `text_to_show` is its text for display.
+    pub(crate) fn unknown(text_to_show: &str) -> Self {
+        let target = HostTarget { domain: String::new(), host: 0, kind: HostKind::Invalid };
+        Self { text: text_to_show.to_owned(), target: Some(target), port: None, written: None }
     }
 
-    fn nowhere(raw: &str) -> Self {
-        Self { text: raw.to_owned(), site: None, port: None, written: None }
+    fn without_target(raw: &str) -> Self {
+        Self { text: raw.to_owned(), target: None, port: None, written: None }
     }
 }
 
-impl Site {
+impl HostTarget {
     /// Returns the target for a local file or folder, which has no host.
-    fn here() -> Self {
+    fn local() -> Self {
         Self { domain: String::new(), host: 0, kind: HostKind::Local }
     }
 
     /// Creates a target from text of the form `host` or `host/path`.
-    fn new(domain: &str) -> Self {
+    fn parse(domain: &str) -> Self {
         let (host, path) = domain.split_once('/').unwrap_or((domain, ""));
-        Self::below(CleanHost::spelled(host), path)
+        Self::on_host(CanonicalHost::parse_lenient(host), path)
     }
 
     /// Creates the target `host/owner/repository` without `.git` and redundant slashes, or `host`
     /// if the path is empty.
-    fn below(host: CleanHost, path: &str) -> Self {
+    fn on_host(host: CanonicalHost, path: &str) -> Self {
         let path = path.trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path).trim_end_matches('/');
-        let CleanHost { name: mut domain, kind } = host;
+        let CanonicalHost { name: mut domain, kind } = host;
         let host = domain.len();
         if !path.is_empty() {
             domain.push('/');
@@ -193,37 +200,39 @@ impl AllowedHosts {
     /// Creates the allowed hosts from the patterns of each server.
     #[must_use]
     pub fn new(servers: &BTreeMap<String, Vec<String>>) -> Self {
-        let servers = servers.iter().map(|(server, texts)| (server.clone(), Gate::new(texts)));
+        let servers = servers.iter().map(|(server, texts)| (server.clone(), ServerHosts::new(texts)));
         Self { servers: servers.collect() }
     }
 
     /// Returns `true` if a server may reach a target without approval.
     #[must_use]
-    pub fn admits(&self, server: &str, destination: &Destination) -> bool {
-        self.servers.get(server).is_none_or(|gate| gate.admits(destination))
+    pub fn allows(&self, server: &str, destination: &Destination) -> bool {
+        self.servers.get(server).is_none_or(|server_hosts| server_hosts.allows(destination))
     }
 
     /// Returns `true` if it is certain whether a server's allowed hosts include an address. This is uncertain for an
     /// unknown address, for a local host name if the server may reach every host, and for an address with an
     /// unsupported scheme if its host is allowed or the server may reach every host.
-    pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
-        let Some(gate) = self.servers.get(server) else { return true };
-        let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
-        match destination.site.as_ref().map(|site| site.kind) {
+    pub(crate) fn is_certain(&self, server: &str, destination: &Destination) -> bool {
+        let Some(server_hosts) = self.servers.get(server) else { return true };
+        let allows_all = || server_hosts.hosts.all().contains(&HostPattern::Any);
+        match destination.target.as_ref().map(|target| target.kind) {
             Some(HostKind::Public | HostKind::Address) => true,
-            Some(HostKind::Local) => !opens_all(),
-            Some(HostKind::Odd) => false,
+            Some(HostKind::Local) => !allows_all(),
+            Some(HostKind::Invalid) => false,
             None => {
                 let url = Url::parse(&destination.text).ok();
-                let names =
-                    url.as_ref().and_then(Url::host_str).is_some_and(|host| gate.hosts.cover_host(host));
-                !opens_all() && !names
+                let names_allowed_host = url
+                    .as_ref()
+                    .and_then(Url::host_str)
+                    .is_some_and(|host| server_hosts.hosts.covers_host(host));
+                !allows_all() && !names_allowed_host
             }
         }
     }
 }
 
-impl Gate {
+impl ServerHosts {
     fn new(texts: &[String]) -> Self {
         let with_port = |text: &String| {
             let (host, port) = text.rsplit_once(':')?;
@@ -237,22 +246,22 @@ impl Gate {
         }
     }
 
-    fn admits(&self, destination: &Destination) -> bool {
+    fn allows(&self, destination: &Destination) -> bool {
         let on_port = |(pattern, port): &(HostPattern, u16)| {
             destination.port == Some(*port)
-                && destination.site.as_ref().is_some_and(|site| pattern.covers_site(site))
+                && destination.target.as_ref().is_some_and(|target| pattern.covers_target(target))
         };
-        self.hosts.cover(destination) || self.ports.iter().any(on_port)
+        self.hosts.covers(destination) || self.ports.iter().any(on_port)
     }
 }
 
 /// Returns `true` if git, the programs that it starts and the URL parser all find the same host in a remote. For
 /// `ssh` and `git` URLs, git first decodes escapes, then takes everything up to the next slash as the host. `curl`
 /// does not treat a backslash as a slash.
-fn is_plain(remote: &str, is_web: bool) -> bool {
+fn is_unambiguous_remote(remote: &str, is_web: bool) -> bool {
     let rest = remote.split_once("://").map_or("", |(_, rest)| rest);
-    let ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };
-    let authority = rest.split(ends).next().unwrap_or_default();
+    let authority_ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };
+    let authority = rest.split(authority_ends).next().unwrap_or_default();
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '\\');
     let escaped = if is_web { host } else { authority };
@@ -262,7 +271,7 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
 /// Returns `true` if every parser finds the same host and port in an address: the address is printable ASCII, and its
 /// host and port are in canonical form. The rest of the address is not checked. For non-web schemes, the host and port
 /// are not checked either.
-fn reads_the_same(raw: &str, url: &Url) -> bool {
+fn parses_unambiguously(raw: &str, url: &Url) -> bool {
     let Some((scheme, rest)) = raw.split_once(':') else { return false };
     if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {
         return false;
@@ -274,13 +283,13 @@ fn reads_the_same(raw: &str, url: &Url) -> bool {
     let (authority, _) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let default = url.port().is_none().then(|| url.port_or_known_default()).flatten();
     let host = url.host_str().unwrap_or_default();
-    let as_read = [url.port(), default].into_iter().flatten().map(|port| format!("{host}:{port}"));
-    let mut spellings = as_read.chain(default.map(|_| host.to_owned()));
+    let with_port = [url.port(), default].into_iter().flatten().map(|port| format!("{host}:{port}"));
+    let mut spellings = with_port.chain(default.map(|_| host.to_owned()));
     !host.is_empty() && spellings.any(|spelling| spelling.eq_ignore_ascii_case(authority))
 }
 
 /// Returns the default port of a scheme that the URL parser does not know.
-fn usual_port(scheme: &str) -> Option<u16> {
+fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "ssh" => Some(SSH),
         "git" => Some(9418),
@@ -289,7 +298,7 @@ fn usual_port(scheme: &str) -> Option<u16> {
 }
 
 /// Converts a URL to text, without a trailing slash if the URL has no path.
-fn spell(url: Url) -> String {
+fn url_text(url: Url) -> String {
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let has_host = url.host_str().is_some_and(|host| !host.is_empty());
     let mut text = String::from(url);

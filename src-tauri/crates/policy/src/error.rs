@@ -7,18 +7,18 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The text is not JSON, or its structure is wrong.
-    #[error("{place}: {message}")]
+    #[error("{location}: {message}")]
     Shape {
         /// File name and line number.
-        place: Box<SourceLocation>,
+        location: Box<SourceLocation>,
         /// Description of the error, with the column if the text is not JSON.
         message: String,
     },
     /// A rule is invalid.
-    #[error("{place}, rule `{rule}`, field `{field}`: {message}")]
+    #[error("{location}, rule `{rule}`, field `{field}`: {message}")]
     Rule {
         /// File name and line number.
-        place: Box<SourceLocation>,
+        location: Box<SourceLocation>,
         /// Name of the rule, or its position in the file.
         rule: String,
         /// Dotted path of the invalid field.
@@ -27,10 +27,10 @@ pub enum LoadError {
         message: String,
     },
     /// An annotation is invalid.
-    #[error("{place}, tool `{server}/{tool}`, field `{field}`: {message}")]
+    #[error("{location}, tool `{server}/{tool}`, field `{field}`: {message}")]
     Tool {
         /// File name and line number.
-        place: Box<SourceLocation>,
+        location: Box<SourceLocation>,
         /// Name of the server.
         server: String,
         /// Name of the tool, or its position in the file.
@@ -41,10 +41,10 @@ pub enum LoadError {
         message: String,
     },
     /// A dynamic list is invalid.
-    #[error("{place}, list `{list}`, field `{field}`: {message}")]
+    #[error("{location}, list `{list}`, field `{field}`: {message}")]
     List {
         /// File name and line number.
-        place: Box<SourceLocation>,
+        location: Box<SourceLocation>,
         /// Name of the list.
         list: String,
         /// Name of the invalid field.
@@ -73,9 +73,9 @@ impl fmt::Display for SourceLocation {
 }
 
 impl SourceFile<'_> {
-    /// Returns the file name and line number for the location `below`, which is relative to `base`.
-    pub(crate) fn place(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Box<SourceLocation> {
-        Box::new(SourceLocation { file: self.file.to_owned(), line: self.line(base, below) })
+    /// Returns the file name and line number for the location `relative`, which is relative to `base`.
+    pub(crate) fn location(&self, base: JsonLocation<'_>, relative: JsonLocation<'_>) -> Box<SourceLocation> {
+        Box::new(SourceLocation { file: self.file.to_owned(), line: self.line(base, relative) })
     }
 
     /// Returns an error if the schema version is not supported.
@@ -83,10 +83,10 @@ impl SourceFile<'_> {
         if version == SCHEMA_VERSION {
             return Ok(());
         }
-        let place =
-            self.place(JsonLocation::Whole, JsonLocation::Field(&JsonLocation::Whole, "schemaVersion"));
-        let message = format!("`schemaVersion` must be {SCHEMA_VERSION}: update IronCurtain, or the file");
-        Err(LoadError::Shape { place, message })
+        let location =
+            self.location(JsonLocation::Whole, JsonLocation::Field(&JsonLocation::Whole, "schemaVersion"));
+        let message = format!("`schemaVersion` must be {SCHEMA_VERSION}; update IronCurtain, or the file");
+        Err(LoadError::Shape { location, message })
     }
 }
 
@@ -94,6 +94,6 @@ impl SourceFile<'_> {
 const SCHEMA_VERSION: u64 = 1;
 
 /// Returns the schema version of a file that does not specify one. The existing IronCurtain system writes such files.
-pub(crate) fn unsaid_version() -> u64 {
+pub(crate) fn default_version() -> u64 {
     SCHEMA_VERSION
 }

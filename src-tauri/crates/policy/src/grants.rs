@@ -55,7 +55,7 @@ pub enum ToolScope {
     /// One tool with any arguments.
     Tool(String),
     /// Every tool that only reads, according to its annotation.
-    Reading,
+    ReadOnly,
     /// Every tool.
     All,
 }
@@ -121,11 +121,11 @@ impl ToolScope {
     /// Returns `true` if the call is in this scope.
     #[must_use]
     pub fn covers(&self, call: &ResolvedCall) -> bool {
-        let Some(used) = ToolUse::of(call) else { return false };
+        let Some(used) = ToolUse::from_call(call) else { return false };
         match self {
             Self::Use(granted) => used == *granted,
             Self::Tool(name) => call.request().is_none() && call.tool() == name,
-            Self::Reading => call.request().is_none() && call.only_reads(),
+            Self::ReadOnly => call.request().is_none() && call.only_reads(),
             Self::All => call.request().is_none(),
         }
     }
@@ -136,7 +136,7 @@ impl ToolScope {
         match self {
             Self::Use(granted) => Some(granted.tool()),
             Self::Tool(name) => Some(name),
-            Self::Reading | Self::All => None,
+            Self::ReadOnly | Self::All => None,
         }
     }
 }
@@ -146,7 +146,7 @@ impl fmt::Display for ToolScope {
         match self {
             Self::Use(granted) => granted.fmt(formatter),
             Self::Tool(name) => write!(formatter, "{name} with any arguments"),
-            Self::Reading => formatter.write_str("every tool that only reads"),
+            Self::ReadOnly => formatter.write_str("every tool that only reads"),
             Self::All => formatter.write_str("every tool"),
         }
     }
@@ -156,10 +156,10 @@ impl PathGrant {
     /// Returns `true` if the grant covers the kind of access to `path` that `role` implies.
     #[must_use]
     pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {
-        role.access().is_some_and(|access| self.access.has(access)) && self.reaches(path)
+        role.access().is_some_and(|access| self.access.has(access)) && self.covers_path(path)
     }
 
-    fn reaches(&self, path: &CanonicalPath) -> bool {
+    fn covers_path(&self, path: &CanonicalPath) -> bool {
         match self.kind {
             GrantKind::File => self.path == *path,
             GrantKind::Tree => self.path.contains(path),

@@ -18,11 +18,11 @@ pub(crate) enum JsonLocation<'a> {
 }
 
 impl JsonLocation<'_> {
-    /// Calls `look` with the location of the field at the path `way`, relative to this location.
-    pub(crate) fn follow<R>(self, way: &[&str], look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
-        match way.split_first() {
-            None => look(self),
-            Some((name, rest)) => JsonLocation::Field(&self, name).follow(rest, look),
+    /// Calls `use_location` with the location of the field at the path `path`, relative to this location.
+    pub(crate) fn with_path<R>(self, path: &[&str], use_location: impl FnOnce(JsonLocation<'_>) -> R) -> R {
+        match path.split_first() {
+            None => use_location(self),
+            Some((name, rest)) => JsonLocation::Field(&self, name).with_path(rest, use_location),
         }
     }
 
@@ -30,15 +30,15 @@ impl JsonLocation<'_> {
     pub(crate) fn find(self, root: &RawValue) -> &RawValue {
         match self {
             Self::Whole => root,
-            Self::Field(above, name) => {
-                let above = above.find(root);
-                let fields: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(above.get()).ok();
-                fields.and_then(|mut fields| fields.remove(name)).unwrap_or(above)
+            Self::Field(parent, name) => {
+                let parent = parent.find(root);
+                let fields: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(parent.get()).ok();
+                fields.and_then(|mut fields| fields.remove(name)).unwrap_or(parent)
             }
-            Self::Item(above, index) => {
-                let above = above.find(root);
-                let items: Option<Vec<&RawValue>> = serde_json::from_str(above.get()).ok();
-                items.and_then(|items| items.get(index).copied()).unwrap_or(above)
+            Self::Item(parent, index) => {
+                let parent = parent.find(root);
+                let items: Option<Vec<&RawValue>> = serde_json::from_str(parent.get()).ok();
+                items.and_then(|items| items.get(index).copied()).unwrap_or(parent)
             }
         }
     }
@@ -49,8 +49,8 @@ impl fmt::Display for JsonLocation<'_> {
         match self {
             Self::Whole => Ok(()),
             Self::Field(Self::Whole, name) => formatter.write_str(name),
-            Self::Field(above, name) => write!(formatter, "{above}.{name}"),
-            Self::Item(above, index) => write!(formatter, "{above}[{index}]"),
+            Self::Field(parent, name) => write!(formatter, "{parent}.{name}"),
+            Self::Item(parent, index) => write!(formatter, "{parent}[{index}]"),
         }
     }
 }
@@ -65,11 +65,11 @@ pub(crate) struct SourceFile<'a> {
 }
 
 impl SourceFile<'_> {
-    /// Returns the line number of the location `below`, which is relative to `base`. Returns `None` if the text is not
-    /// JSON.
-    pub(crate) fn line(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Option<usize> {
+    /// Returns the line number of the location `relative`, which is relative to `base`. Returns `None` if the text is
+    /// not JSON.
+    pub(crate) fn line(&self, base: JsonLocation<'_>, relative: JsonLocation<'_>) -> Option<usize> {
         let root: &RawValue = serde_json::from_str(self.text).ok()?;
-        let found = below.find(base.find(root)).get();
+        let found = relative.find(base.find(root)).get();
         let offset = found.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
         let before = self.text.get(..offset)?;
         Some(1 + before.matches('\n').count())

@@ -20,7 +20,7 @@ mod ruling;
 mod value;
 
 pub use cover::Mismatch;
-pub use explain::{Explanation, ExplanationStep, SettledBy};
+pub use explain::{Explanation, ExplanationStep, StepBasis};
 
 use crate::decision::CONFINED;
 use crate::rules::{Layer, RulesFor};
@@ -30,7 +30,7 @@ use crate::{
     Verdict,
 };
 use cover::{LayerRules, ValueInRole};
-use evaluation::{Discharge, Evaluation};
+use evaluation::{Evaluation, RuleExemption};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
 use ruling::Ruling;
@@ -47,7 +47,7 @@ pub struct Context<'a> {
     /// Paths that no call may access. A session sandbox inside a protected folder remains accessible.
     pub protected: &'a ProtectedPaths,
     /// Hosts that each server may reach without approval.
-    pub gates: &'a AllowedHosts,
+    pub allowed_hosts: &'a AllowedHosts,
     /// Active path grants for this client and server.
     pub grants: &'a [PathGrant],
     /// Active host grants for this client and server.
@@ -65,12 +65,12 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// Creates a context without a session sandbox, grants or approvals.
     #[must_use]
-    pub fn new(protected: &'a ProtectedPaths, gates: &'a AllowedHosts) -> Self {
+    pub fn new(protected: &'a ProtectedPaths, allowed_hosts: &'a AllowedHosts) -> Self {
         Self {
             sandbox: None,
             sandbox_servers: &[],
             protected,
-            gates,
+            allowed_hosts,
             grants: &[],
             hosts: &[],
             tools: &[],
@@ -83,7 +83,7 @@ impl<'a> Context<'a> {
 
 /// Judges a call. The verdict contains the call, unless it is denied.
 pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verdict {
-    if let Some(denial) = protect::refuse(context, &call) {
+    if let Some(denial) = protect::check(context, &call) {
         return Verdict::Deny(denial);
     }
     if is_introspection(policy, context, &call) {
@@ -94,14 +94,15 @@ pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verd
             Vec::new(),
         ));
     }
-    let conclusion = Judging::new(policy, context, &call).evaluate().conclude(&call, context.approved);
+    let conclusion = CallJudge::new(policy, context, &call).evaluate().conclude(&call, context.approved);
     conclusion.map_or_else(Verdict::Deny, |conclusion| conclusion.verdict(call))
 }
 
 /// Judges a call like [`judge()`], and also reports which rule decided each value and why earlier rules did not apply.
 pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Explanation {
-    let by_structure = is_introspection(policy, context, &call) || protect::refuse(context, &call).is_some();
-    let steps = if by_structure { Vec::new() } else { Judging::new(policy, context, &call).steps() };
+    let by_builtin_check =
+        is_introspection(policy, context, &call) || protect::check(context, &call).is_some();
+    let steps = if by_builtin_check { Vec::new() } else { CallJudge::new(policy, context, &call).steps() };
     Explanation { steps, verdict: judge(policy, context, call) }
 }
 
@@ -109,9 +110,9 @@ pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Ex
 /// of the user's rules and grants.
 #[must_use]
 pub fn restriction(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Option<RuleReason> {
-    let judging = Judging::new(policy, context, call);
+    let call_judge = CallJudge::new(policy, context, call);
     let mut values = call.roles().iter().flat_map(|role| call.values(*role).map(move |given| (*role, given)));
-    values.find_map(|(role, given)| judging.restriction(role, given)).map(|rule| rule.reason.clone())
+    values.find_map(|(role, given)| call_judge.restriction(role, given)).map(|rule| rule.reason.clone())
 }
 
 fn introspection() -> RuleReason {
@@ -131,11 +132,11 @@ fn is_introspection(policy: &Policy, context: &Context<'_>, call: &ResolvedCall)
         && call.server() == "filesystem"
         && call.tool() == "list_allowed_directories"
         && call.transport_arguments().is_empty()
-        && Judging::new(policy, context, call).ruling_for_call().restriction().is_none()
+        && CallJudge::new(policy, context, call).ruling_for_call().restriction().is_none()
 }
 
 /// Call that is being judged, with the policy and the context.
-struct Judging<'a> {
+struct CallJudge<'a> {
     policy: &'a Policy,
     context: &'a Context<'a>,
     call: &'a ResolvedCall,
@@ -145,10 +146,10 @@ struct Judging<'a> {
     rules: OnceCell<RulesFor<'a>>,
 }
 
-impl<'a> Judging<'a> {
+impl<'a> CallJudge<'a> {
     fn new(policy: &'a Policy, context: &'a Context<'a>, call: &'a ResolvedCall) -> Self {
-        let settles = context.sandbox_servers.iter().any(|server| *server == *call.server());
-        let sandbox = context.sandbox.filter(|_| settles);
+        let uses_sandbox = context.sandbox_servers.iter().any(|server| *server == *call.server());
+        let sandbox = context.sandbox.filter(|_| uses_sandbox);
         Self { policy, context, call, sandbox, rules: OnceCell::new() }
     }
 
@@ -185,9 +186,9 @@ impl<'a> Judging<'a> {
     fn judge_whole_call(&self, evaluation: &mut Evaluation<'a>) {
         let ruling = self.ruling_for_call();
         match self.tool_grant(ruling) {
-            Some(grant) => evaluation.discharge(Discharge::Tool(grant)),
-            None if self.is_free_request(ruling) => evaluation.discharge(Discharge::Confined),
-            None => evaluation.by_rule(JudgedValue::WHOLE_CALL, ruling.decides),
+            Some(grant) => evaluation.exempt(RuleExemption::Tool(grant)),
+            None if self.is_allowed_as_confined(ruling) => evaluation.exempt(RuleExemption::Confined),
+            None => evaluation.record_rule(JudgedValue::WHOLE_CALL, ruling.decider),
         }
     }
 
@@ -195,12 +196,12 @@ impl<'a> Judging<'a> {
     /// because the server reaches nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
         let ruling = self.ruling_for_unannotated();
-        match (self.tool_grant(ruling), ruling.decides) {
-            (Some(grant), _) => evaluation.discharge(Discharge::Tool(grant)),
+        match (self.tool_grant(ruling), ruling.decider) {
+            (Some(grant), _) => evaluation.exempt(RuleExemption::Tool(grant)),
             (None, Some(rule)) if rule.then == Decision::Escalate && !rule.is_managed() => {
-                evaluation.is_unannotated();
+                evaluation.require_unannotated_approval();
             }
-            (None, rule) => evaluation.by_rule(JudgedValue::WHOLE_CALL, rule),
+            (None, rule) => evaluation.record_rule(JudgedValue::WHOLE_CALL, rule),
         }
     }
 
@@ -211,10 +212,10 @@ impl<'a> Judging<'a> {
         if values.peek().is_none() {
             return self.judge_value(&ValueInRole { role, given: None }, evaluation);
         }
-        let open = self.is_open(role);
+        let open = self.is_covered_without_rules(role);
         for given in values {
             if open && self.is_in_sandbox(given) && self.restriction(role, given).is_none() {
-                evaluation.discharge(Discharge::SessionFolder);
+                evaluation.exempt(RuleExemption::SessionFolder);
             } else {
                 self.judge_value(&ValueInRole { role, given: Some(given) }, evaluation);
             }
@@ -222,45 +223,45 @@ impl<'a> Judging<'a> {
     }
 
     /// Returns `true` if every value with this role is in the session sandbox or covered by a grant.
-    fn is_open(&self, role: Role) -> bool {
+    fn is_covered_without_rules(&self, role: Role) -> bool {
         self.call.values(role).all(|given| {
             self.is_in_sandbox(given) || self.grant_for(&ValueInRole { role, given: Some(given) }).is_some()
         })
     }
 
     fn judge_value(&self, value: &ValueInRole<'a>, evaluation: &mut Evaluation<'a>) {
-        if let Some(known) = self.started_by(value) {
-            evaluation.starts_programs(value.judged(), known);
+        if let Some(known) = self.written_autostart_file(value) {
+            evaluation.record_autostart(value.judged(), known);
         }
         if let Some(grant) = self.grant_for(value) {
-            return evaluation.discharge(Discharge::Grant(grant));
+            return evaluation.exempt(RuleExemption::Grant(grant));
         }
         if let Some(grant) = self.host_grant_for(value) {
-            return evaluation.discharge(Discharge::Host(grant));
+            return evaluation.exempt(RuleExemption::Host(grant));
         }
         let ruling = self.ruling_for(value);
         if let Some(grant) = self.tool_grant(ruling) {
-            return evaluation.discharge(Discharge::Tool(grant));
+            return evaluation.exempt(RuleExemption::Tool(grant));
         }
-        let rule = ruling.decides;
-        let gated = self.is_outside_hosts(value, rule);
-        if gated {
-            evaluation.gate(value.judged(), self.is_understood(value));
+        let rule = ruling.decider;
+        let is_outside = self.is_outside_hosts(value, rule);
+        if is_outside {
+            evaluation.record_outside_host(value.judged(), self.is_certain_host(value));
         }
         // Approval of the host also approves an address that no rule covers.
-        if !gated || rule.is_some() {
-            evaluation.by_rule(value.judged(), rule);
+        if !is_outside || rule.is_some() {
+            evaluation.record_rule(value.judged(), rule);
         }
     }
 
     /// Returns the matching autostart entry if the value writes an autostart file. Files in the session sandbox do not
     /// count, because clients never run them.
-    fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
+    fn written_autostart_file(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
         let writes = value.role.access() == Some(Access::Write);
-        let brings_folder = || self.call.roles().iter().any(|role| role.descends());
-        writes.then(|| self.context.protected.starts(path, brings_folder()))?
+        let may_create_folder = || self.call.roles().iter().any(|role| role.descends());
+        writes.then(|| self.context.protected.autostart_file(path, may_create_folder()))?
     }
 
     /// Returns `true` if an address requires approval because it is outside the server's allowed hosts. If no rule
@@ -270,26 +271,26 @@ impl<'a> Judging<'a> {
         let Some(given @ ResolvedValue { value: Resource::Url(destination), .. }) = value.given else {
             return false;
         };
-        let asks =
-            rule.is_some() || (self.call.gives(self.call.argument(given)) && self.is_understood(value));
-        let admitted = self.context.gates.admits(self.call.server(), destination);
+        let may_ask = rule.is_some()
+            || (self.call.has_argument(self.call.argument(given)) && self.is_certain_host(value));
+        let is_allowed = self.context.allowed_hosts.allows(self.call.server(), destination);
         // If the host is granted, rules decide about repositories on it. Without a rule, the
         // allowed hosts still apply.
-        let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
-        asks && !admitted && !opened
+        let is_granted = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
+        may_ask && !is_allowed && !is_granted
     }
 
     /// Returns `true` if the value is an address and it is certain whether the server's allowed hosts include the
     /// address.
-    fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
+    fn is_certain_host(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
-        self.context.gates.understand(self.call.server(), destination)
+        self.context.allowed_hosts.is_certain(self.call.server(), destination)
     }
 
     /// Returns the rules that apply to a value.
     fn ruling_for(&self, value: &ValueInRole<'_>) -> Ruling<'a> {
         self.ruling(|rules| {
-            cover::first(rules.speaking(value.role), |rule| {
+            cover::first_match(rules.for_role(value.role), |rule| {
                 value.cover(rule, self.call, self.context.reach).ok()
             })
         })
@@ -298,10 +299,10 @@ impl<'a> Judging<'a> {
     /// Combines the rules that `first` returns for each layer.
     fn ruling(&self, first: impl Fn(RulesFor<'a>) -> LayerRules<'a>) -> Ruling<'a> {
         if !self.policy.is_managed() {
-            return Ruling::of_user(first(self.rules()));
+            return Ruling::user_only(first(self.rules()));
         }
-        let of_layer = |layer| first(self.rules().of_layer(layer));
-        Ruling::of_layers([Layer::Setting, Layer::Managed].map(of_layer), of_layer(Layer::User))
+        let of_layer = |layer| first(self.rules().in_layer(layer));
+        Ruling::combine([Layer::Setting, Layer::Managed].map(of_layer), of_layer(Layer::User))
     }
 
     /// Returns the managed rule that denies the value or requires approval for it, or `None`.
@@ -312,48 +313,48 @@ impl<'a> Judging<'a> {
     /// Returns the rules that apply to a call without resources.
     fn ruling_for_call(&self) -> Ruling<'a> {
         self.ruling(|rules| {
-            cover::first(rules, |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
+            cover::first_match(rules, |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
         })
     }
 
     /// Returns the rules that apply to a call to an unannotated tool.
     fn ruling_for_unannotated(&self) -> Ruling<'a> {
-        self.ruling(|rules| cover::of_unannotated(rules, self.call, self.context.reach))
+        self.ruling(|rules| cover::for_unannotated(rules, self.call, self.context.reach))
     }
 
     /// Returns `true` if a request is allowed without approval, because it names no file and the server can access
     /// only granted resources. A rule that denies or names the request takes precedence.
-    fn is_free_request(&self, ruling: Ruling<'_>) -> bool {
-        let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
-        let takes_precedence = ruling.decides.is_some_and(speaks) || ruling.restriction().is_some();
+    fn is_allowed_as_confined(&self, ruling: Ruling<'_>) -> bool {
+        let overrides = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
+        let takes_precedence = ruling.decider.is_some_and(overrides) || ruling.restriction().is_some();
         self.call.request().is_some() && self.context.confined && !takes_precedence
     }
 
     /// Returns the tool grant that covers the call, unless a rule overrides it.
     fn tool_grant(&self, ruling: Ruling<'_>) -> Option<&'a ToolGrant> {
-        let mut covering = self.context.tools.iter().filter(|grant| grant.scope.covers(self.call));
-        covering.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
+        let mut candidates = self.context.tools.iter().filter(|grant| grant.scope.covers(self.call));
+        candidates.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
     }
 
     /// Returns the path grant that covers a value, unless a rule overrides it.
     fn grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a PathGrant> {
         let Resource::Path(path) = &value.given?.value else { return None };
-        let mut covering =
+        let mut candidates =
             self.context.grants.iter().filter(|grant| grant.covers(value.role, path)).peekable();
-        covering.peek()?;
+        candidates.peek()?;
         let ruling = self.ruling_for(value);
-        covering.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
+        candidates.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
     }
 
     /// Returns the host grant that covers a URL to fetch, unless a rule overrides it.
     fn host_grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a HostGrant> {
         let Resource::Url(destination) = &value.given?.value else { return None };
-        let mut covering = self.context.hosts.iter().filter(|grant| grant.covers(destination)).peekable();
-        if covering.peek().is_none() || value.role != Role::FetchUrl {
+        let mut candidates = self.context.hosts.iter().filter(|grant| grant.covers(destination)).peekable();
+        if candidates.peek().is_none() || value.role != Role::FetchUrl {
             return None;
         }
         let ruling = self.ruling_for(value);
-        covering.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
+        candidates.find(|grant| !ruling.overrides_grant_of(grant.created_ms))
     }
 
     fn is_in_sandbox(&self, given: &ResolvedValue) -> bool {

@@ -47,7 +47,7 @@ pub use domains::{AllowedHosts, Destination, HostPattern, HostPatterns, PatternE
 pub use error::{LoadError, SourceLocation};
 pub use file_writes::FileWrites;
 pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant, ToolGrant, ToolScope};
-pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge, restriction};
+pub use judge::{Context, Explanation, ExplanationStep, Mismatch, StepBasis, explain, judge, restriction};
 pub use lists::DynamicLists;
 pub use open_folders::{OpenFolder, is_suspended, open_folders};
 pub use plan::{CallPlan, FileOperation, HostConnection, PlannedValue};

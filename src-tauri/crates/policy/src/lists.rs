@@ -25,7 +25,7 @@ struct List {
     /// Values for rules that deny or require approval: all except those with the same spelling as a removal.
     values: Vec<String>,
     /// Values for allow rules: all except those that a removal may match.
-    certain: Vec<String>,
+    allow_values: Vec<String>,
 }
 
 impl DynamicLists {
@@ -40,7 +40,7 @@ impl DynamicLists {
         source.check_version(stored.schema_version)?;
         let mut lists = BTreeMap::new();
         for (name, list) in stored.lists {
-            let list = read_list(source, &name, list)?.in_force();
+            let list = read_list(source, &name, list)?.apply_changes();
             lists.insert(name, list);
         }
         Ok(Self { lists })
@@ -53,9 +53,9 @@ impl DynamicLists {
     }
 
     /// Returns a list's values for a rule with this decision, or `None` if the list does not exist.
-    pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
-        self.lists.get(name).map(|list| match then {
-            Decision::Allow => list.certain.as_slice(),
+    pub(crate) fn values_for(&self, name: &str, decision: Decision) -> Option<&[String]> {
+        self.lists.get(name).map(|list| match decision {
+            Decision::Allow => list.allow_values.as_slice(),
             Decision::Escalate | Decision::Deny => list.values.as_slice(),
         })
     }
@@ -65,7 +65,7 @@ impl DynamicLists {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct StoredFile {
-    #[serde(default = "crate::error::unsaid_version")]
+    #[serde(default = "crate::error::default_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
     /// Metadata of the program that generated the file; ignored.
@@ -76,9 +76,9 @@ pub(crate) struct StoredFile {
 }
 
 /// Fields that record when and from which input a list was generated; ignored.
-const FOR_OTHERS: [&str; 2] = ["inputHash", "resolvedAt"];
+const IGNORED_FIELDS: [&str; 2] = ["inputHash", "resolvedAt"];
 
-/// Parses a list field by field, so that errors name the field.
+/// Parses a list field by field so that errors name the field.
 fn read_list(
     source: SourceFile<'_>,
     list: &str,
@@ -86,33 +86,35 @@ fn read_list(
 ) -> Result<StoredList, LoadError> {
     let lists = JsonLocation::Field(&JsonLocation::Whole, "lists");
     let error = |at: JsonLocation<'_>, message: &str| LoadError::List {
-        place: source.place(JsonLocation::Field(&lists, list), at),
+        location: source.location(JsonLocation::Field(&lists, list), at),
         list: list.to_owned(),
         field: at.to_string(),
         message: message.to_owned(),
     };
-    let mut texts = |field: &str, needed: bool| {
+    let mut read_strings = |field: &str, required: bool| {
         let read = match stored.remove(field) {
-            Some(value) => strict::take(value),
-            None if needed => Err(serde::de::Error::custom("is missing")),
+            Some(value) => strict::from_value(value),
+            None if required => Err(serde::de::Error::custom("is missing")),
             None => Ok(Vec::new()),
         };
-        read.map_err(|wrong| {
-            wrong.at(JsonLocation::Field(&JsonLocation::Whole, field), |at| error(at, &wrong.message))
+        read.map_err(|invalid| {
+            invalid.with_location(JsonLocation::Field(&JsonLocation::Whole, field), |at| {
+                error(at, &invalid.message)
+            })
         })
     };
     let read = StoredList {
-        values: texts("values", true)?,
-        manual_additions: texts("manualAdditions", false)?,
-        manual_removals: texts("manualRemovals", false)?,
+        values: read_strings("values", true)?,
+        manual_additions: read_strings("manualAdditions", false)?,
+        manual_removals: read_strings("manualRemovals", false)?,
     };
-    match stored.keys().find(|field| !FOR_OTHERS.contains(&field.as_str())) {
+    match stored.keys().find(|field| !IGNORED_FIELDS.contains(&field.as_str())) {
         Some(unknown) => Err(error(JsonLocation::Field(&JsonLocation::Whole, unknown), "unknown field")),
         None => Ok(read),
     }
 }
 
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename_all = "camelCase", transform = for_others))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename_all = "camelCase", transform = allow_ignored_fields))]
 struct StoredList {
     values: Vec<String>,
     #[cfg_attr(test, schemars(default))]
@@ -122,27 +124,28 @@ struct StoredList {
 }
 
 #[cfg(test)]
-fn for_others(schema: &mut schemars::Schema) {
+fn allow_ignored_fields(schema: &mut schemars::Schema) {
     schema.insert("additionalProperties".to_owned(), Value::Bool(false));
     if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        fields.extend(FOR_OTHERS.map(|field| (field.to_owned(), Value::Bool(true))));
+        fields.extend(IGNORED_FIELDS.map(|field| (field.to_owned(), Value::Bool(true))));
     }
 }
 
 impl StoredList {
-    fn in_force(self) -> List {
+    fn apply_changes(self) -> List {
         let removed: BTreeSet<String> = self.manual_removals.into_iter().collect();
-        let meant: BTreeSet<String> = removed.iter().map(|value| plain(value)).collect();
+        let removed_hosts: BTreeSet<String> = removed.iter().map(|value| normalize_host(value)).collect();
         let mut seen = BTreeSet::new();
         let all = self.values.into_iter().chain(self.manual_additions);
         let values: Vec<String> =
             all.filter(|value| !removed.contains(value) && seen.insert(value.clone())).collect();
-        let certain = values.iter().filter(|value| !meant.contains(&plain(value))).cloned().collect();
-        List { values, certain }
+        let allow_values =
+            values.iter().filter(|value| !removed_hosts.contains(&normalize_host(value))).cloned().collect();
+        List { values, allow_values }
     }
 }
 
 /// Converts a host to lower case and removes its trailing dot, because matching ignores case and trailing dots.
-fn plain(value: &str) -> String {
+fn normalize_host(value: &str) -> String {
     value.trim_end_matches('.').to_lowercase()
 }

@@ -3,7 +3,7 @@
 //! - Such a path is treated like a protected path: calls that access it are denied, and sandboxes do not show it.
 //! - Only a rule whose single condition is a folder closes a path, and only if no earlier managed rule for all servers
 //!   and tools allows or requires approval for something in it. All other rules are applied only by the judge.
-//! - A sandbox shows the same files to all tools, so an earlier rule for certain servers or tools opens nothing.
+//! - A sandbox shows the same files to all tools, so an earlier rule for certain servers or tools has no effect here.
 
 use crate::protected::ManagedPath;
 use crate::{Access, Decision, Layer, Policy, ProtectedPaths, ReadOnlyPath, ReadOnlyReason, Role, Rule};
@@ -15,20 +15,22 @@ impl ProtectedPaths {
     pub fn with_managed(self, policy: &Policy) -> Self {
         let managed: Vec<&Rule> = policy.rules().iter().filter(|rule| rule.layer == Layer::Managed).collect();
         let (mut closed, mut read_only) = (Vec::new(), Vec::new());
-        for (at, rule) in managed.iter().enumerate() {
-            let Some(path) = rule.within().filter(|_| rule.denies() && is_only_about_a_folder(rule)) else {
+        for (position, rule) in managed.iter().enumerate() {
+            let Some(path) = rule.within().filter(|_| rule.denies() && has_only_folder_condition(rule))
+            else {
                 continue;
             };
-            let earlier = managed.iter().take(at);
-            let earlier: Vec<&&Rule> = earlier.filter(|earlier| may_except(earlier, path)).collect();
+            let earlier = managed.iter().take(position);
+            let earlier: Vec<&&Rule> = earlier.filter(|earlier| may_exempt(earlier, path)).collect();
             let denies = |access: Access| {
                 let mut roles = Role::ALL.iter().filter(|role| role.access() == Some(access));
                 roles.any(|role| {
-                    let is_excepted = earlier.iter().any(|earlier| earlier.condition.speaks_about(*role));
-                    rule.condition.speaks_about(*role) && !is_excepted
+                    let is_exempt = earlier.iter().any(|earlier| earlier.condition.applies_to_role(*role));
+                    rule.condition.applies_to_role(*role) && !is_exempt
                 })
             };
-            let managed = |is_closed| ManagedPath { path: path.clone(), is_closed, by: rule.reason.clone() };
+            let managed =
+                |is_closed| ManagedPath { path: path.clone(), is_closed, rule: rule.reason.clone() };
             if denies(Access::Read) {
                 closed.push(managed(true));
             } else if denies(Access::Write) || denies(Access::Delete) {
@@ -38,15 +40,18 @@ impl ProtectedPaths {
         if closed.is_empty() && read_only.is_empty() {
             return self;
         }
-        let kept = read_only.iter().map(|managed| managed.path.clone());
-        let kept = kept.map(|path| ReadOnlyPath { path, is: ReadOnlyReason::Organization });
-        let kept = self.read_only().iter().cloned().chain(kept).collect();
-        let all = self.also_closing(closed.iter().map(|managed| managed.path.clone())).with_read_only(kept);
-        all.closed_by(closed.into_iter().chain(read_only).collect())
+        let read_only_paths = read_only.iter().map(|managed| managed.path.clone());
+        let read_only_paths =
+            read_only_paths.map(|path| ReadOnlyPath { path, reason: ReadOnlyReason::Organization });
+        let read_only_paths = self.read_only().iter().cloned().chain(read_only_paths).collect();
+        let all = self
+            .with_protected(closed.iter().map(|managed| managed.path.clone()))
+            .with_read_only(read_only_paths);
+        all.with_managed_paths(closed.into_iter().chain(read_only).collect())
     }
 }
 
-fn is_only_about_a_folder(rule: &Rule) -> bool {
+fn has_only_folder_condition(rule: &Rule) -> bool {
     let condition = &rule.condition;
     condition.server.is_none()
         && condition.tool.is_none()
@@ -57,7 +62,7 @@ fn is_only_about_a_folder(rule: &Rule) -> bool {
 
 /// Returns `true` if an earlier rule can exempt a file operation on a path from a later deny rule, regardless of the
 /// server and tool.
-fn may_except(earlier: &Rule, path: &CanonicalPath) -> bool {
+fn may_exempt(earlier: &Rule, path: &CanonicalPath) -> bool {
     let condition = &earlier.condition;
     earlier.then != Decision::Deny
         && condition.server.is_none()

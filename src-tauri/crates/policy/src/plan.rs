@@ -55,9 +55,9 @@ impl Annotations {
         if let Some(request) = JudgedRequest::parse(tool) {
             return requests::plan(request, server, arguments);
         }
-        let known = self.known_or_denied(server, tool)?;
-        let values = known.annotation.accepted.take(arguments)?;
-        CallPlan::build(Arc::clone(known), &known.annotation, arguments, &values)
+        let tool = self.annotated_or_denied(server, tool)?;
+        let values = tool.annotation.accepted.check(arguments)?;
+        CallPlan::build(Arc::clone(tool), &tool.annotation, arguments, &values)
     }
 
     /// Plans a call like [`Annotations::plan`]. If `unannotated` is [`Unannotated::Ask`], plans a call to an
@@ -72,17 +72,18 @@ impl Annotations {
         arguments: &'a Arc<Map<String, Value>>,
         unannotated: Unannotated,
     ) -> Result<CallPlan<'a>, Denial> {
-        let is_unknown = || JudgedRequest::parse(tool).is_none() && self.known(server, tool).is_none();
+        let is_unannotated_tool =
+            || JudgedRequest::parse(tool).is_none() && self.annotated_tool(server, tool).is_none();
         match unannotated {
-            Unannotated::Ask if is_unknown() => {
+            Unannotated::Ask if is_unannotated_tool() => {
                 Ok(CallPlan::new(Arc::new(AnnotatedTool::unannotated(server, tool)), arguments))
             }
             Unannotated::Ask | Unannotated::Deny => self.plan(server, tool, arguments),
         }
     }
 
-    fn known_or_denied(&self, server: &str, tool: &str) -> Result<&Arc<AnnotatedTool>, Denial> {
-        self.known(server, tool).ok_or_else(|| Denial::unknown_tool(unannotated(server, tool)))
+    fn annotated_or_denied(&self, server: &str, tool: &str) -> Result<&Arc<AnnotatedTool>, Denial> {
+        self.annotated_tool(server, tool).ok_or_else(|| Denial::unknown_tool(unannotated(server, tool)))
     }
 }
 
@@ -157,8 +158,8 @@ impl<'a> CallPlan<'a> {
     ) -> Result<Self, Denial> {
         let mut plan = Self::new(tool, arguments);
         for ((name, roles), value) in annotation.roles(arguments).zip(values) {
-            plan.carry(roles);
-            plan.collect(name, roles.meant, *value)?;
+            plan.add_roles(roles);
+            plan.add_values(name, roles.without_none, *value)?;
         }
         Ok(plan)
     }
@@ -168,7 +169,7 @@ impl<'a> CallPlan<'a> {
     }
 
     /// Adds the roles of one argument to those of the plan.
-    fn carry(&mut self, roles: &Roles) {
+    fn add_roles(&mut self, roles: &Roles) {
         if self.carried.includes(roles.all) {
             return;
         }
@@ -181,18 +182,18 @@ impl<'a> CallPlan<'a> {
     }
 
     /// Adds the values of one argument to the plan.
-    fn collect(
+    fn add_values(
         &mut self,
         argument: &'a Arc<str>,
-        meant: RoleSet,
+        roles: RoleSet,
         value: Option<&'a Value>,
     ) -> Result<(), Denial> {
-        if meant.is_empty() {
+        if roles.is_empty() {
             return Ok(());
         }
-        let mut push = |index, raw| self.values.push(PlannedValue { argument, index, roles: meant, raw });
-        let is_remote = meant.contains(Role::GitRemoteUrl);
-        let is_path = meant.meets(RoleSet::PATHS);
+        let mut push = |index, raw| self.values.push(PlannedValue { argument, index, roles, raw });
+        let is_remote = roles.contains(Role::GitRemoteUrl);
+        let is_path = roles.meets(RoleSet::PATHS);
         match value {
             Some(Value::String(text)) if !text.is_empty() || !is_remote => push(None, Some(text)),
             // Git has a default for an omitted remote.
@@ -203,7 +204,7 @@ impl<'a> CallPlan<'a> {
                 let texts = items.iter().filter_map(Value::as_str).enumerate();
                 texts.for_each(|(index, text)| push(Some(index), Some(text)));
             }
-            Some(_) if meant.meets(RoleSet::RESOURCES) => {
+            Some(_) if roles.meets(RoleSet::RESOURCES) => {
                 let reason = format!("argument `{argument}` must be a string or a flat list of strings");
                 return Err(Denial::invalid(reason));
             }

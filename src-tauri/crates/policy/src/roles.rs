@@ -133,11 +133,11 @@ pub struct RoleSet(u32);
 
 impl RoleSet {
     /// Roles that name paths.
-    pub const PATHS: Self = Self::of(Category::Path);
+    pub const PATHS: Self = Self::in_category(Category::Path);
     /// Roles that name network targets.
-    pub(crate) const URLS: Self = Self::of(Category::Url);
+    pub(crate) const URLS: Self = Self::in_category(Category::Url);
     /// Roles that name case-insensitive identifiers.
-    pub(crate) const IDENTIFIERS: Self = Self::of(Category::Identifier);
+    pub(crate) const IDENTIFIERS: Self = Self::in_category(Category::Identifier);
 
     /// Roles whose values are judged separately.
     pub(crate) const RESOURCES: Self = Self(Self::PATHS.0 | Self::URLS.0 | Self::IDENTIFIERS.0);
@@ -146,13 +146,13 @@ impl RoleSet {
     pub(crate) const DESCENDING: Self = Self(Self::bit(Role::DeletePath));
 
     /// Returns the set of all roles in a category.
-    const fn of(category: Category) -> Self {
-        let (mut set, mut left) = (0, Role::ALL);
-        while let [role, rest @ ..] = left {
+    const fn in_category(category: Category) -> Self {
+        let (mut set, mut remaining) = (0, Role::ALL);
+        while let [role, rest @ ..] = remaining {
             if role.category() as u8 == category as u8 {
                 set |= Self::bit(*role);
             }
-            left = rest;
+            remaining = rest;
         }
         Self(set)
     }
@@ -177,10 +177,10 @@ impl RoleSet {
 
     /// Iterates over the roles in the order of the registry.
     pub fn iter(self) -> impl Iterator<Item = Role> {
-        let mut left = self.0;
+        let mut remaining = self.0;
         std::iter::from_fn(move || {
-            let at = left.trailing_zeros();
-            left &= left.wrapping_sub(1);
+            let at = remaining.trailing_zeros();
+            remaining &= remaining.wrapping_sub(1);
             Role::ALL.get(at as usize).copied()
         })
     }
@@ -208,7 +208,7 @@ pub struct Roles {
     /// All roles as a set, including `none`.
     pub(crate) all: RoleSet,
     /// All roles as a set, except `none`.
-    pub(crate) meant: RoleSet,
+    pub(crate) without_none: RoleSet,
 }
 
 impl Deref for Roles {
@@ -221,8 +221,8 @@ impl Deref for Roles {
 
 impl From<Vec<Role>> for Roles {
     fn from(roles: Vec<Role>) -> Self {
-        let meant = roles.iter().copied().filter(|role| *role != Role::None).collect();
-        Self { all: roles.iter().copied().collect(), meant, roles }
+        let without_none = roles.iter().copied().filter(|role| *role != Role::None).collect();
+        Self { all: roles.iter().copied().collect(), without_none, roles }
     }
 }
 

@@ -8,11 +8,11 @@ pub(crate) mod examples;
 mod index;
 pub(crate) mod load;
 
-use crate::decision::MANAGED;
+use crate::decision::MANAGED_PREFIX;
 use crate::{Decision, Role, RuleReason};
 pub use condition::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use examples::Example;
-use index::{Index, RuleNumbers};
+use index::{Index, RulePositions};
 use ironcurtain_paths::CanonicalPath;
 use std::error::Error;
 use std::sync::Arc;
@@ -60,13 +60,13 @@ impl Policy {
     /// Adds an organization's rules as layers above the policy's own rules. `since_ms` returns the time at which a
     /// rule started to apply on this machine, in milliseconds since the Unix epoch.
     #[must_use]
-    pub fn under(self, managed: Self, since_ms: impl Fn(&Rule) -> u64) -> Self {
+    pub fn with_managed(self, managed: Self, since_ms: impl Fn(&Rule) -> u64) -> Self {
         let managed = managed.rules.into_iter().map(|mut rule| {
             rule.since_ms = since_ms(&rule);
             if rule.layer == Layer::User {
                 rule.layer = Layer::Managed;
             }
-            rule.reason.rule = format!("{MANAGED}{}", rule.reason.rule).into();
+            rule.reason.rule = format!("{MANAGED_PREFIX}{}", rule.reason.rule).into();
             rule
         });
         let rules: Vec<Rule> = managed.chain(self.rules).collect();
@@ -90,14 +90,14 @@ impl Policy {
 
     /// Moves the rules to the layer of the organization's settings.
     #[must_use]
-    pub fn of_settings(mut self) -> Self {
+    pub fn into_settings_layer(mut self) -> Self {
         self.rules.iter_mut().for_each(|rule| rule.layer = Layer::Setting);
         self
     }
 
     /// Adds rules after the policy's own rules. Each rule keeps its layer.
     #[must_use]
-    pub fn followed_by(self, others: Self) -> Self {
+    pub fn append(self, others: Self) -> Self {
         let rules: Vec<Rule> = self.rules.into_iter().chain(others.rules).collect();
         let index = Index::new(&rules);
         Self { rules, index }
@@ -130,7 +130,7 @@ impl Policy {
     /// Returns the rules that can apply to a tool, in order.
     #[must_use]
     pub fn rules_for(&self, server: &str, tool: &str) -> RulesFor<'_> {
-        RulesFor { rules: &self.rules, places: self.index.about(server, tool), layer: None }
+        RulesFor { rules: &self.rules, positions: self.index.positions_for(server, tool), layer: None }
     }
 }
 
@@ -139,19 +139,19 @@ impl Policy {
 #[derive(Debug, Clone, Copy)]
 pub struct RulesFor<'a> {
     rules: &'a [Rule],
-    places: RuleNumbers<'a>,
+    positions: RulePositions<'a>,
     layer: Option<Layer>,
 }
 
 impl RulesFor<'_> {
     /// Restricts the iterator to the rules of one layer.
-    pub(crate) fn of_layer(self, layer: Layer) -> Self {
+    pub(crate) fn in_layer(self, layer: Layer) -> Self {
         Self { layer: Some(layer), ..self }
     }
 
     /// Restricts the iterator to rules that can apply to a role.
-    pub(crate) fn speaking(self, role: Role) -> Self {
-        Self { places: self.places.speaking(role), ..self }
+    pub(crate) fn for_role(self, role: Role) -> Self {
+        Self { positions: self.positions.for_role(role), ..self }
     }
 }
 
@@ -160,7 +160,7 @@ impl<'a> Iterator for RulesFor<'a> {
 
     fn next(&mut self) -> Option<&'a Rule> {
         loop {
-            let rule = self.rules.get(self.places.next()?)?;
+            let rule = self.rules.get(self.positions.next()?)?;
             if self.layer.is_none_or(|layer| rule.layer == layer) {
                 return Some(rule);
             }
@@ -193,7 +193,7 @@ impl Rule {
         self.layer != Layer::User
     }
 
-    /// Returns `true` if the rule belongs to the user's organization, and denies calls or requires approval for them.
+    /// Returns `true` if the rule belongs to the user's organization and denies calls or requires approval for them.
     pub(crate) fn restricts(&self) -> bool {
         self.is_managed() && self.then != Decision::Allow
     }
@@ -217,7 +217,7 @@ impl Rule {
     /// Iterates over the judged roles that the rule applies to.
     pub fn judged_roles(&self) -> impl Iterator<Item = Role> {
         let judged = Role::ALL.iter().copied().filter(|role| role.is_resource());
-        judged.filter(|role| self.condition.speaks_about(*role))
+        judged.filter(|role| self.condition.applies_to_role(*role))
     }
 
     /// Returns the folder to which the rule is limited, or `None` if it has no path condition.

@@ -25,8 +25,8 @@ pub struct SchemaMismatch {
 
 impl SchemaMismatch {
     /// Creates the error for a missing required field.
-    pub(crate) fn missing(at: JsonLocation<'_>, name: &str) -> Self {
-        JsonLocation::Field(&at, name).misfit("is missing")
+    pub(crate) fn missing(location: JsonLocation<'_>, name: &str) -> Self {
+        JsonLocation::Field(&location, name).mismatch("is missing")
     }
 }
 
@@ -44,8 +44,8 @@ impl fmt::Display for SchemaMismatch {
 /// # Errors
 /// Returns the first mismatch.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
-    let shape = Schema::of_arguments(schema);
-    shape.check_whole(arguments)?;
+    let shape = Schema::parse_arguments(schema);
+    shape.check_object(arguments)?;
     shape.check_fields(arguments, JsonLocation::Whole)
 }
 
@@ -55,7 +55,7 @@ pub struct Schema {
     /// Permitted types, or `None` if every type is permitted.
     types: Option<Vec<Type>>,
     /// `true` for the schema `false`, which no value matches.
-    never: bool,
+    rejects_all: bool,
     /// Values of `enum` and `const`, one list per keyword. A value must be in each list.
     allowed: Vec<Vec<Value>>,
     /// Alternatives from `anyOf` and `oneOf`. The value must match at least one schema in each list.
@@ -64,7 +64,7 @@ pub struct Schema {
     all_of: Vec<Self>,
     properties: BTreeMap<String, Self>,
     required: Vec<Arc<str>>,
-    others: Others,
+    additional: AdditionalProperties,
     items: Option<Box<Self>>,
 }
 
@@ -83,68 +83,72 @@ enum Type {
 }
 
 /// Schema of one field, according to the object's schema.
-pub(crate) enum Expected<'a> {
-    Anything,
+pub(crate) enum FieldSchema<'a> {
+    Any,
     /// No value. The field is not permitted.
-    Nothing,
-    This(&'a Schema),
+    Forbidden,
+    Schema(&'a Schema),
 }
 
 /// Fields that are permitted in addition to the declared properties.
 #[derive(Debug, Clone, PartialEq, Default)]
-enum Others {
+enum AdditionalProperties {
     #[default]
     Any,
     None,
-    Of(Box<Schema>),
+    Schema(Box<Schema>),
 }
 
 impl Schema {
     /// Parses a JSON Schema. A value that is not a schema permits everything.
     #[must_use]
-    pub fn of(schema: &Value) -> Self {
+    pub fn parse(schema: &Value) -> Self {
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let list = |field: &str| schema.get(field).and_then(Value::as_array);
-        let texts = |field: &str| list(field).into_iter().flatten().filter_map(Value::as_str);
-        let shapes = |list: &Vec<Value>| list.iter().map(Self::of).collect();
+        let strings = |field: &str| list(field).into_iter().flatten().filter_map(Value::as_str);
+        let parse_all = |list: &Vec<Value>| list.iter().map(Self::parse).collect();
         let constant = schema.get("const").map(|only| vec![only.clone()]);
         Self {
             types: match schema.get("type") {
-                Some(Value::String(one)) => Some(vec![Type::named(one)]),
-                Some(Value::Array(_)) => Some(texts("type").map(Type::named).collect()),
+                Some(Value::String(alternative)) => Some(vec![Type::parse(alternative)]),
+                Some(Value::Array(_)) => Some(strings("type").map(Type::parse).collect()),
                 Some(_) | None => None,
             },
-            never: *schema == Value::Bool(false),
+            rejects_all: *schema == Value::Bool(false),
             allowed: list("enum").cloned().into_iter().chain(constant).collect(),
-            any_of: ["anyOf", "oneOf"].into_iter().filter_map(list).map(shapes).collect(),
-            all_of: list("allOf").map(shapes).unwrap_or_default(),
-            properties: properties.map(|(name, schema)| (name.clone(), Self::of(schema))).collect(),
-            required: texts("required").map(Arc::<str>::from).collect(),
-            others: match schema.get("additionalProperties") {
-                Some(Value::Bool(false)) => Others::None,
-                Some(extra @ Value::Object(_)) => Others::Of(Box::new(Self::of(extra))),
-                Some(_) | None => Others::Any,
+            any_of: ["anyOf", "oneOf"].into_iter().filter_map(list).map(parse_all).collect(),
+            all_of: list("allOf").map(parse_all).unwrap_or_default(),
+            properties: properties.map(|(name, schema)| (name.clone(), Self::parse(schema))).collect(),
+            required: strings("required").map(Arc::<str>::from).collect(),
+            additional: match schema.get("additionalProperties") {
+                Some(Value::Bool(false)) => AdditionalProperties::None,
+                Some(extra @ Value::Object(_)) => AdditionalProperties::Schema(Box::new(Self::parse(extra))),
+                Some(_) | None => AdditionalProperties::Any,
             },
-            items: schema.get("items").map(|items| Box::new(Self::of(items))),
+            items: schema.get("items").map(|items| Box::new(Self::parse(items))),
         }
     }
 
     /// Parses the schema of a tool's arguments. If it declares properties and does not set
     /// `additionalProperties`, other arguments are not permitted.
-    pub(crate) fn of_arguments(schema: &Value) -> Self {
-        let is_silent = schema.get("additionalProperties").is_none();
-        let declares = schema.get("properties").is_some_and(Value::is_object);
-        let shape = Self::of(schema);
-        if is_silent && declares { Self { others: Others::None, ..shape } } else { shape }
+    pub(crate) fn parse_arguments(schema: &Value) -> Self {
+        let has_no_additional = schema.get("additionalProperties").is_none();
+        let has_properties = schema.get("properties").is_some_and(Value::is_object);
+        let shape = Self::parse(schema);
+        if has_no_additional && has_properties {
+            Self { additional: AdditionalProperties::None, ..shape }
+        } else {
+            shape
+        }
     }
 
     /// Returns the schema of a field.
-    pub(crate) fn expects(&self, name: &str) -> Expected<'_> {
-        match (self.properties.get(name), &self.others) {
-            (Some(shape), _) => Expected::This(shape),
-            (None, Others::None) => Expected::Nothing,
-            (None, Others::Of(shape)) => Expected::This(shape),
-            (None, Others::Any) => Expected::Anything,
+    pub(crate) fn field_schema(&self, name: &str) -> FieldSchema<'_> {
+        match (self.properties.get(name), &self.additional) {
+            (Some(shape), _) => FieldSchema::Schema(shape),
+            (None, AdditionalProperties::None) => FieldSchema::Forbidden,
+            (None, AdditionalProperties::Schema(shape)) => FieldSchema::Schema(shape),
+            (None, AdditionalProperties::Any) => FieldSchema::Any,
         }
     }
 
@@ -157,8 +161,8 @@ impl Schema {
     }
 
     /// Validates the arguments as a whole, without checking the individual fields.
-    pub(crate) fn check_whole(&self, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
-        if self.is_plain() {
+    pub(crate) fn check_object(&self, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
+        if self.constrains_only_fields() {
             return Ok(());
         }
         let whole = Value::Object(arguments.clone());
@@ -168,57 +172,61 @@ impl Schema {
 
     /// Returns `true` if the schema constrains only the fields of an object, not the object as a
     /// whole.
-    fn is_plain(&self) -> bool {
-        let takes_objects = self.types.as_ref().is_none_or(|types| types.contains(&Type::Object));
-        takes_objects
-            && !self.never
+    fn constrains_only_fields(&self) -> bool {
+        let allows_objects = self.types.as_ref().is_none_or(|types| types.contains(&Type::Object));
+        allows_objects
+            && !self.rejects_all
             && self.allowed.is_empty()
             && self.any_of.is_empty()
             && self.all_of.is_empty()
     }
 
-    fn check_value(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
-        self.check_kind(value, at)?;
-        self.check_composed(value, at)?;
+    fn check_value(&self, value: &Value, location: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
+        self.check_kind(value, location)?;
+        self.check_composed(value, location)?;
         match value {
-            Value::Object(fields) => self.check_fields(fields, at),
-            Value::Array(items) => self.check_items(items, at),
+            Value::Object(fields) => self.check_fields(fields, location),
+            Value::Array(items) => self.check_items(items, location),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
     }
 
-    fn check_kind(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
-        if self.never {
-            return Err(at.misfit("cannot have any value"));
+    fn check_kind(&self, value: &Value, location: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
+        if self.rejects_all {
+            return Err(location.mismatch("cannot have any value"));
         }
         if let Some(types) = &self.types
-            && !types.iter().any(|wanted| wanted.has(value))
+            && !types.iter().any(|allowed_type| allowed_type.matches(value))
         {
             let names: Vec<&str> = types.iter().map(Type::name).collect();
-            return Err(at.misfit(format!("must be of type {}", names.join(" or "))));
+            return Err(location.mismatch(format!("must be of type {}", names.join(" or "))));
         }
         if !self.allowed.iter().all(|allowed| allowed.contains(value)) {
-            return Err(at.misfit("is not one of the allowed values"));
+            return Err(location.mismatch("is not one of the allowed values"));
         }
         Ok(())
     }
 
-    fn check_composed(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
-        let fits = |one: &Self| one.check_value(value, at).is_ok();
-        if !self.any_of.iter().all(|alternatives| alternatives.iter().any(fits)) {
-            return Err(at.misfit("must match one of the schema's alternatives"));
+    fn check_composed(&self, value: &Value, location: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
+        let matches = |alternative: &Self| alternative.check_value(value, location).is_ok();
+        if !self.any_of.iter().all(|alternatives| alternatives.iter().any(matches)) {
+            return Err(location.mismatch("must match one of the schema's alternatives"));
         }
-        self.all_of.iter().try_for_each(|part| part.check_value(value, at))
+        self.all_of.iter().try_for_each(|part| part.check_value(value, location))
     }
 
-    fn check_fields(&self, fields: &Map<String, Value>, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
-        self.check_required(fields, at)?;
+    fn check_fields(
+        &self,
+        fields: &Map<String, Value>,
+        location: JsonLocation<'_>,
+    ) -> Result<(), SchemaMismatch> {
+        self.check_required(fields, location)?;
         for (name, value) in fields {
-            let here = JsonLocation::Field(&at, name);
-            match self.expects(name) {
-                Expected::This(shape) => shape.check_value(value, here)?,
-                Expected::Nothing => return Err(here.misfit("is not known")),
-                Expected::Anything => {}
+            let location = JsonLocation::Field(&location, name);
+            match self.field_schema(name) {
+                FieldSchema::Schema(shape) => shape.check_value(value, location)?,
+                FieldSchema::Forbidden => return Err(location.mismatch("is not known")),
+                FieldSchema::Any => {}
             }
         }
         Ok(())
@@ -228,10 +236,10 @@ impl Schema {
     fn check_required(
         &self,
         fields: &Map<String, Value>,
-        at: JsonLocation<'_>,
+        location: JsonLocation<'_>,
     ) -> Result<(), SchemaMismatch> {
         match self.required.iter().find(|name| !fields.contains_key(&***name)) {
-            Some(missing) => Err(SchemaMismatch::missing(at, missing)),
+            Some(missing) => Err(SchemaMismatch::missing(location, missing)),
             None => Ok(()),
         }
     }
@@ -241,15 +249,15 @@ impl Schema {
         &self.required
     }
 
-    fn check_items(&self, items: &[Value], at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
+    fn check_items(&self, items: &[Value], location: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         let Some(shape) = &self.items else { return Ok(()) };
         let mut items = items.iter().enumerate();
-        items.try_for_each(|(index, item)| shape.check_value(item, JsonLocation::Item(&at, index)))
+        items.try_for_each(|(index, item)| shape.check_value(item, JsonLocation::Item(&location, index)))
     }
 }
 
 impl Type {
-    fn named(name: &str) -> Self {
+    fn parse(name: &str) -> Self {
         match name {
             "string" => Self::Text,
             "number" => Self::Number,
@@ -275,7 +283,7 @@ impl Type {
         }
     }
 
-    fn has(&self, value: &Value) -> bool {
+    fn matches(&self, value: &Value) -> bool {
         match self {
             Self::Text => value.is_string(),
             Self::Number => value.is_number(),
@@ -290,7 +298,7 @@ impl Type {
 }
 
 impl JsonLocation<'_> {
-    fn misfit(self, message: impl Into<String>) -> SchemaMismatch {
+    fn mismatch(self, message: impl Into<String>) -> SchemaMismatch {
         let path = match self {
             JsonLocation::Whole => None,
             JsonLocation::Field(..) | JsonLocation::Item(..) => Some(self.to_string()),

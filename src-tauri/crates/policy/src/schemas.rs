@@ -4,7 +4,7 @@
 //!   defined here, and tests compare them with the parser.
 
 use crate::rules::examples::StoredExamples;
-use crate::rules::load::conditions::{StoredDomains, StoredList, StoredPaths, names_a_host};
+use crate::rules::load::conditions::{StoredDomains, StoredList, StoredPaths, is_host_role};
 use crate::{Category, DynamicLists, Policy, Role, annotations, lists, rules};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl JsonSchema for PathRoleName {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        some(|role| role.category() == Category::Path)
+        role_enum(|role| role.category() == Category::Path)
     }
 }
 
@@ -48,11 +48,11 @@ impl JsonSchema for HostRoleName {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        some(names_a_host)
+        role_enum(is_host_role)
     }
 }
 
-fn some(wanted: impl Fn(Role) -> bool) -> Schema {
+fn role_enum(wanted: impl Fn(Role) -> bool) -> Schema {
     let names: Vec<&str> = Role::ALL.iter().filter(|role| wanted(**role)).map(|role| role.name()).collect();
     json_schema!({ "enum": names })
 }
@@ -146,7 +146,7 @@ pub(crate) struct ToolShape {
 #[expect(dead_code, reason = "used only for its schema")]
 pub(crate) enum ArgumentShape {
     Roles(Vec<RoleName>),
-    Conditional(annotations::load::guards::StoredConditional),
+    Conditional(annotations::load::conditions::StoredConditional),
 }
 
 /// Condition on an argument of the call. Without an operator it never holds.
@@ -211,7 +211,7 @@ fn all() -> [(&'static str, Schema); 3] {
     ]
 }
 
-fn place(name: &str) -> PathBuf {
+fn schema_path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../../docs/schemas/{name}.schema.json"))
 }
 
@@ -221,10 +221,10 @@ fn the_shipped_schemas_match_the_types() {
     for (name, schema) in all() {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         if write {
-            std::fs::create_dir_all(place(name).parent().unwrap()).unwrap();
-            std::fs::write(place(name), &text).unwrap();
+            std::fs::create_dir_all(schema_path(name).parent().unwrap()).unwrap();
+            std::fs::write(schema_path(name), &text).unwrap();
         }
-        let shipped = std::fs::read_to_string(place(name)).unwrap_or_default();
+        let shipped = std::fs::read_to_string(schema_path(name)).unwrap_or_default();
         assert!(
             shipped == text,
             "docs/schemas/{name}.schema.json is out of date: run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-policy schemas`"
@@ -236,8 +236,8 @@ fn the_shipped_schemas_match_the_types() {
 fn the_parser_accepts_exactly_the_fields_of_the_schema() {
     let [(_, schema), ..] = all();
     let schema = serde_json::to_value(schema).unwrap();
-    let fields = |of: &str| -> Vec<String> {
-        let properties = &schema["$defs"][of]["properties"];
+    let fields = |definition: &str| -> Vec<String> {
+        let properties = &schema["$defs"][definition]["properties"];
         properties.as_object().unwrap().keys().cloned().collect()
     };
     let load = |rule: Value| {
@@ -245,14 +245,14 @@ fn the_parser_accepts_exactly_the_fields_of_the_schema() {
         Policy::from_json(&file, "p", &|_| Err("no".into()), &DynamicLists::default())
     };
     let rule = |conditions: Value| json!({ "name": "r", "if": conditions, "then": "allow" });
-    let takes_null = |of: &str, field: &str| {
-        let schema = schema["$defs"][of]["properties"][field].to_string();
+    let allows_null = |definition: &str, field: &str| {
+        let schema = schema["$defs"][definition]["properties"][field].to_string();
         schema.contains("null")
     };
     for field in fields("Rule") {
         let mut with = rule(json!({}));
         with[&field] = Value::Null;
-        assert_eq!(load(with).is_ok(), takes_null("Rule", &field), "{field}");
+        assert_eq!(load(with).is_ok(), allows_null("Rule", &field), "{field}");
         let mut with = rule(json!({}));
         if with.get(&field).is_none() {
             with[&field] = if field == "examples" { json!({}) } else { json!("text") };
@@ -260,7 +260,7 @@ fn the_parser_accepts_exactly_the_fields_of_the_schema() {
         assert!(load(with).is_ok(), "{field}");
     }
     for field in fields("Conditions") {
-        assert_eq!(load(rule(json!({ &field: null }))).is_ok(), takes_null("Conditions", &field), "{field}");
+        assert_eq!(load(rule(json!({ &field: null }))).is_ok(), allows_null("Conditions", &field), "{field}");
         let known = |value: Value| match load(rule(json!({ &field: value }))) {
             Ok(_) => true,
             Err(error) => !error.to_string().contains("unknown condition"),

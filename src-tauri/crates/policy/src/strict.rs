@@ -5,22 +5,22 @@
 //! - An integer may be written with a fraction: `1.0` is 1, as in JSON Schema.
 //! - The text must not start with a byte order mark.
 
-mod exact;
-mod once;
+mod numbers;
+mod unique_keys;
 mod values;
 
-pub use exact::exact;
-pub use once::UniqueNames;
-pub(crate) use values::take;
+pub use numbers::check_numbers;
+pub use unique_keys::UniqueKeys;
+pub(crate) use values::from_value;
 
 use crate::json_location::{JsonLocation, SourceFile};
 use crate::{LoadError, SourceLocation};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
-use values::Wrong;
+use values::ValueError;
 
-/// Reason a text was rejected.
+/// Reason JSON text was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
     /// Line number, counted from 1, or `None` if unknown.
@@ -31,7 +31,7 @@ pub struct ReadError {
     pub message: String,
 }
 
-/// Parses a text.
+/// Parses JSON text.
 ///
 /// # Errors
 /// Returns [`ReadError`] if the text is not JSON, not strict, or does not match the type.
@@ -39,18 +39,20 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
     read_part(text, &[], parse(text)?)
 }
 
-/// Deserializes `value`, which is located in `text` at the field path `way`.
+/// Deserializes `value`, which is located in `text` at the field path `path`.
 ///
 /// # Errors
 /// Returns [`ReadError`] if the value does not match the type. The error's field path is relative to the value.
-pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) -> Result<T, ReadError> {
-    take(value).map_err(|wrong: Wrong| {
-        let line = JsonLocation::Whole.follow(way, |base| {
-            wrong.at(JsonLocation::Whole, |location| SourceFile { file: "", text }.line(base, location))
+pub fn read_part<T: DeserializeOwned>(text: &str, path: &[&str], value: Value) -> Result<T, ReadError> {
+    from_value(value).map_err(|wrong: ValueError| {
+        let line = JsonLocation::Whole.with_path(path, |base| {
+            wrong.with_location(JsonLocation::Whole, |location| {
+                SourceFile { file: "", text }.line(base, location)
+            })
         });
         ReadError {
             line,
-            field: wrong.at(JsonLocation::Whole, |location| location.to_string()),
+            field: wrong.with_location(JsonLocation::Whole, |location| location.to_string()),
             message: wrong.message,
         }
     })
@@ -58,31 +60,31 @@ pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) ->
 
 /// Returns the line number of the value at this field path, or of its innermost existing parent.
 #[must_use]
-pub fn line_of(text: &str, way: &[&str]) -> Option<usize> {
+pub fn line_of(text: &str, path: &[&str]) -> Option<usize> {
     JsonLocation::Whole
-        .follow(way, |location| SourceFile { file: "", text }.line(JsonLocation::Whole, location))
+        .with_path(path, |location| SourceFile { file: "", text }.line(JsonLocation::Whole, location))
 }
 
 /// Parses the contents of a policy, annotations or lists file.
 pub(crate) fn read_file<T: DeserializeOwned>(source: SourceFile<'_>) -> Result<T, LoadError> {
-    read(source.text).map_err(|misread| LoadError::Shape {
-        place: Box::new(SourceLocation { file: source.file.to_owned(), line: misread.line }),
-        message: misread.to_string(),
+    read(source.text).map_err(|error| LoadError::Shape {
+        location: Box::new(SourceLocation { file: source.file.to_owned(), line: error.line }),
+        message: error.to_string(),
     })
 }
 
 fn parse(text: &str) -> Result<Value, ReadError> {
-    let misread = |line, message| ReadError { line, field: String::new(), message };
+    let error_at = |line, message| ReadError { line, field: String::new(), message };
     if text.starts_with('\u{feff}') {
-        let message = "it begins with a byte order mark: save it as UTF-8 without one";
-        return Err(misread(Some(1), message.to_owned()));
+        let message = "it begins with a byte order mark; save it as UTF-8 without one";
+        return Err(error_at(Some(1), message.to_owned()));
     }
-    serde_json::from_str(text).map(|UniqueNames(value)| value).map_err(|error| {
-        let told = error.to_string();
+    serde_json::from_str(text).map(|UniqueKeys(value)| value).map_err(|error| {
+        let message = error.to_string();
         let (line, column) = (error.line(), error.column());
-        match told.strip_suffix(&format!(" at line {line} column {column}")) {
-            Some(message) => misread(Some(line), format!("{message} (column {column})")),
-            None => misread(None, told),
+        match message.strip_suffix(&format!(" at line {line} column {column}")) {
+            Some(message) => error_at(Some(line), format!("{message} (column {column})")),
+            None => error_at(None, message),
         }
     })
 }
@@ -125,9 +127,9 @@ mod tests {
         name: String,
     }
 
-    fn told(text: &str) -> (Option<usize>, String) {
-        let misread = read::<Outer>(text).unwrap_err();
-        (misread.line, misread.to_string())
+    fn read_error(text: &str) -> (Option<usize>, String) {
+        let error = read::<Outer>(text).unwrap_err();
+        (error.line, error.to_string())
     }
 
     #[test]
@@ -143,7 +145,7 @@ mod tests {
 
     #[test]
     fn invalid_input_is_named_with_its_location() {
-        let inner = |text: &str| told(&format!("{{\"all\":\n {{\"a\": [\n{text}]}}}}"));
+        let inner = |text: &str| read_error(&format!("{{\"all\":\n {{\"a\": [\n{text}]}}}}"));
         for (text, line, message) in [
             (r#"{"count": 1}, [1]"#, 3, "`all.a[1]`: invalid type: list, expected an object"),
             (r#"{"count": [1]}"#, 3, "`all.a[0].count`: invalid type: list, expected a whole number"),
@@ -171,11 +173,11 @@ mod tests {
             ("{\"all\": [],\n\"name\": \"\"}", Some(1), "`all`: invalid type: list, expected an object"),
             ("{\"all\": {},\n\"name\": 1}", Some(2), "`name`: invalid type: number, expected a string"),
             ("{\"all\": {\"a\": {}}}", Some(1), "`all.a`: invalid type: object, expected a list"),
-            ("\u{feff}{}", Some(1), "it begins with a byte order mark: save it as UTF-8 without one"),
+            ("\u{feff}{}", Some(1), "it begins with a byte order mark; save it as UTF-8 without one"),
             ("{\n\"all\" {}}", Some(2), "expected `:` (column 7)"),
             ("", Some(1), "EOF while parsing a value (column 0)"),
         ] {
-            assert_eq!(told(text), (line, message.to_owned()), "{text}");
+            assert_eq!(read_error(text), (line, message.to_owned()), "{text}");
         }
     }
 
@@ -183,8 +185,8 @@ mod tests {
     fn a_part_is_located_in_its_file() {
         let text = "{\"x\":\n {\"y\":\n  {\"count\":\n\"1\"}}}";
         let part = serde_json::json!({ "count": "1" });
-        let misread = read_part::<Inner>(text, &["x", "y"], part).unwrap_err();
-        assert_eq!((misread.line, misread.field.as_str()), (Some(4), "count"));
+        let error = read_part::<Inner>(text, &["x", "y"], part).unwrap_err();
+        assert_eq!((error.line, error.field.as_str()), (Some(4), "count"));
         assert_eq!([line_of(text, &["x", "y"]), line_of(text, &["x", "z"])], [Some(3), Some(2)]);
     }
 }

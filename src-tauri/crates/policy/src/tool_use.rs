@@ -38,19 +38,19 @@ impl ToolUse {
 
     /// Returns a call's tool use, or `None` if it cannot be granted beyond the call.
     #[must_use]
-    pub fn of(call: &ResolvedCall) -> Option<Self> {
-        let opens = |roles: RoleSet| {
+    pub fn from_call(call: &ResolvedCall) -> Option<Self> {
+        let names_resource = |roles: RoleSet| {
             roles.meets(RoleSet::PATHS) || roles.meets(RoleSet::URLS) || roles.contains(Role::ProxyDomain)
         };
         if call.is_unannotated() {
             return Some(Self::new(
                 call.tool().to_owned(),
-                vec![BoundValue::whole(call.transport_arguments())],
+                vec![BoundValue::all_arguments(call.transport_arguments())],
             ));
         }
         let mut values = Vec::new();
         for given in call.given() {
-            if opens(given.roles) {
+            if names_resource(given.roles) {
                 return None;
             }
             for role in given.roles.iter().filter(|role| !matches!(role, Role::None | Role::Command)) {
@@ -77,16 +77,16 @@ impl ToolUse {
     /// Returns `true` if a call must repeat all arguments.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.values.iter().any(BoundValue::is_whole)
+        self.values.iter().any(BoundValue::is_all_arguments)
     }
 
     /// Describes the values for the user, such as "in provos/ironcurtain with to bob@a.org". Formats each value with
     /// `show`.
-    pub fn bounds(&self, show: impl Fn(&str) -> String) -> String {
-        let of = |role: Role| -> Vec<&str> {
+    pub fn describe_values(&self, show: impl Fn(&str) -> String) -> String {
+        let values_of = |role: Role| -> Vec<&str> {
             self.values.iter().filter(|bound| bound.role == role).map(|bound| bound.value.as_str()).collect()
         };
-        let (owners, repos) = (of(Role::GithubOwner), of(Role::GithubRepo));
+        let (owners, repos) = (values_of(Role::GithubOwner), values_of(Role::GithubRepo));
         let mut words = Vec::new();
         match (owners.as_slice(), repos.as_slice()) {
             ([], []) => {}
@@ -98,7 +98,7 @@ impl ToolUse {
         }
         let others =
             self.values.iter().filter(|bound| !matches!(bound.role, Role::GithubOwner | Role::GithubRepo));
-        words.extend(others.map(|bound| match bound.is_whole() {
+        words.extend(others.map(|bound| match bound.is_all_arguments() {
             true => format!("with just {}", show(&bound.value)),
             false => format!("with {} {}", bound.argument, show(&bound.value)),
         }));
@@ -108,13 +108,13 @@ impl ToolUse {
 
 impl BoundValue {
     /// Creates the value that represents all arguments, sorted by name.
-    fn whole(arguments: &Map<String, Value>) -> Self {
+    fn all_arguments(arguments: &Map<String, Value>) -> Self {
         let mut arguments = Value::Object(arguments.clone());
         arguments.sort_all_objects();
         Self { argument: String::new(), role: Role::None, value: arguments.to_string() }
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_all_arguments(&self) -> bool {
         self.argument.is_empty() && self.role == Role::None
     }
 }
@@ -122,7 +122,7 @@ impl BoundValue {
 impl fmt::Display for ToolUse {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.tool)?;
-        let bounds = self.bounds(str::to_owned);
-        if bounds.is_empty() { Ok(()) } else { write!(formatter, " {bounds}") }
+        let description = self.describe_values(str::to_owned);
+        if description.is_empty() { Ok(()) } else { write!(formatter, " {description}") }
     }
 }

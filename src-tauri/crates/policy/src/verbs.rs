@@ -66,7 +66,7 @@ pub enum Verb {
 }
 
 /// Words in tool names that imply a verb.
-const SAID: [(Verb, &str); 12] = [
+const VERB_WORDS: [(Verb, &str); 12] = [
     (Verb::List, "list ls"),
     (
         Verb::Read,
@@ -88,8 +88,8 @@ const SAID: [(Verb, &str); 12] = [
     (Verb::Send, "send reply forward notify"),
 ];
 
-/// Words in tool names that are nouns as often as verbs. Used only if no word in `SAID` matches.
-const PERHAPS: [(Verb, &str); 6] = [
+/// Words in tool names that are nouns as often as verbs. Used only if no word in `VERB_WORDS` matches.
+const AMBIGUOUS_WORDS: [(Verb, &str); 6] = [
     (Verb::List, "tree"),
     (Verb::Read, "log diff status blame history"),
     (Verb::Commit, "commit"),
@@ -133,26 +133,26 @@ impl Verb {
 
     /// Returns the verb with the separator that precedes its object: "run: ", "read ".
     #[must_use]
-    pub fn lead(self) -> String {
-        let joint = if self == Self::Run { ":" } else { "" };
-        format!("{}{joint} ", self.word())
+    pub fn prefix(self) -> String {
+        let separator = if self == Self::Run { ":" } else { "" };
+        format!("{}{separator} ", self.word())
     }
 
     /// Returns the most harmful verb that a tool's name implies, or `None`.
     #[must_use]
-    pub fn of_tool(name: &str) -> Option<Self> {
-        let words = words::of(name);
-        let heard = |said: &[(Self, &str)]| {
-            let known =
+    pub fn from_tool_name(name: &str) -> Option<Self> {
+        let words = words::split_name(name);
+        let strongest = |word_lists: &[(Self, &str)]| {
+            let contains_word =
                 |list: &str| list.split_ascii_whitespace().any(|known| words.iter().any(|w| w == known));
-            said.iter().filter(|(_, list)| known(list)).map(|(verb, _)| *verb).max()
+            word_lists.iter().filter(|(_, list)| contains_word(list)).map(|(verb, _)| *verb).max()
         };
-        heard(&SAID).or_else(|| heard(&PERHAPS))
+        strongest(&VERB_WORDS).or_else(|| strongest(&AMBIGUOUS_WORDS))
     }
 
     /// Returns `true` if the verb changes nothing.
     #[must_use]
-    pub fn only_looks(self) -> bool {
+    pub fn is_read_only(self) -> bool {
         self <= Self::Fetch
     }
 }
@@ -177,14 +177,14 @@ mod tests {
             ("create_pull_request", Some(Verb::Create)),
             ("frobnicate", None),
         ] {
-            assert_eq!(Verb::of_tool(name), verb, "{name}");
+            assert_eq!(Verb::from_tool_name(name), verb, "{name}");
         }
     }
 
     #[test]
     fn running_is_the_most_harmful_known_verb() {
         assert!(Verb::Run > Verb::Plant && Verb::Plant > Verb::Send && Verb::Call > Verb::Run);
-        assert_eq!([Verb::Run.lead(), Verb::Read.lead()], ["run: ", "read "]);
+        assert_eq!([Verb::Run.prefix(), Verb::Read.prefix()], ["run: ", "read "]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! - Only the judge creates a [`Permit`], which records the reason and the grants that it relies on.
 //! - An [`Escalation`] lists every value that requires approval. Approving exactly those values allows the call.
 
-use crate::decision::MANAGED;
-use crate::decision::STARTS_PROGRAMS;
+use crate::decision::AUTOSTART_FILE;
+use crate::decision::MANAGED_PREFIX;
 use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
@@ -139,21 +139,21 @@ impl Escalation {
     /// Returns `true` if an organization's rule requires the approval.
     #[must_use]
     pub fn is_managed(&self) -> bool {
-        self.by.rule.starts_with(MANAGED)
+        self.by.rule.starts_with(MANAGED_PREFIX)
     }
 }
 
 impl PendingApproval {
     /// Returns `true` if `approved` has the same subject, role and argument.
     #[must_use]
-    pub fn is_answered_by(&self, approved: &Self) -> bool {
+    pub fn is_approved_by(&self, approved: &Self) -> bool {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
 
     /// Returns `true` if approval is required because of an autostart file. Such approval is required every time.
     #[must_use]
-    pub fn is_about_a_start(&self) -> bool {
-        *self.by.rule == *STARTS_PROGRAMS
+    pub fn is_for_autostart_file(&self) -> bool {
+        *self.by.rule == *AUTOSTART_FILE
     }
 
     /// Returns the host and port of a URL or git remote, or `None` for any other subject.

@@ -1,18 +1,19 @@
 //! Splits names into words: `repoPath`, `repo_path`, `repo-path` and `repopath` all become `repo` and `path`.
 
 /// Words that some names append without a separator, as in `repopath`.
-const GLUED_ENDS: [&str; 8] = ["path", "file", "filename", "directory", "folder", "dir", "url", "uri"];
-const GLUED_STARTS: [&str; 4] = ["file", "path", "dir", "folder"];
+const COMPOUND_SUFFIXES: [&str; 8] = ["path", "file", "filename", "directory", "folder", "dir", "url", "uri"];
+const COMPOUND_PREFIXES: [&str; 4] = ["file", "path", "dir", "folder"];
 
-/// Words that are not compounds, although they end in or resemble one of `GLUED_ENDS`.
-const WHOLE: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"];
+/// Words that are not compounds, although they end in or resemble one of `COMPOUND_SUFFIXES`.
+const NOT_COMPOUNDS: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"];
 
-/// Words that may follow one of `GLUED_STARTS` without a separator, as in `filename`.
-const AFTER: [&str; 10] = ["name", "id", "type", "size", "path", "list", "content", "root", "key", "mode"];
+/// Words that may follow one of `COMPOUND_PREFIXES` without a separator, as in `filename`.
+const PREFIX_FOLLOWERS: [&str; 10] =
+    ["name", "id", "type", "size", "path", "list", "content", "root", "key", "mode"];
 
 /// Returns the words in a name, in lower case and singular, without digits.
 #[must_use]
-pub fn of(name: &str) -> Vec<String> {
+pub fn split_name(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let letters: Vec<char> = name.chars().collect();
@@ -23,46 +24,46 @@ pub fn of(name: &str) -> Vec<String> {
             && (before.is_some_and(|c| c.is_lowercase() || c.is_numeric())
                 || (before.is_some_and(|c| c.is_uppercase()) && after.is_some_and(|c| c.is_lowercase())));
         if starts || !letter.is_alphabetic() {
-            keep(&mut words, std::mem::take(&mut word));
+            push_word(&mut words, std::mem::take(&mut word));
         }
         if letter.is_alphabetic() {
             word.extend(letter.to_lowercase());
         }
     }
-    keep(&mut words, word);
+    push_word(&mut words, word);
     words
 }
 
 /// Returns the words in a sentence.
 #[must_use]
-pub fn of_text(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').flat_map(of).collect()
+pub fn split_text(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').flat_map(split_name).collect()
 }
 
-fn keep(words: &mut Vec<String>, word: String) {
+fn push_word(words: &mut Vec<String>, word: String) {
     if word.is_empty() {
         return;
     }
     let word = singular(&word);
-    match unglued(&word) {
+    match split_compound(&word) {
         Some((first, second)) => {
             words.push(first.to_owned());
-            keep(words, second.to_owned());
+            push_word(words, second.to_owned());
         }
         None => words.push(word),
     }
 }
 
-fn unglued(word: &str) -> Option<(&str, &str)> {
-    if WHOLE.contains(&word) || GLUED_ENDS.contains(&word) && word != "filename" {
+fn split_compound(word: &str) -> Option<(&str, &str)> {
+    if NOT_COMPOUNDS.contains(&word) || COMPOUND_SUFFIXES.contains(&word) && word != "filename" {
         return None;
     }
-    let start = GLUED_STARTS.iter().find_map(|start| {
+    let start = COMPOUND_PREFIXES.iter().find_map(|start| {
         let rest = word.strip_prefix(start)?;
-        AFTER.contains(&rest).then(|| word.split_at(start.len()))
+        PREFIX_FOLLOWERS.contains(&rest).then(|| word.split_at(start.len()))
     });
     start.or_else(|| {
-        GLUED_ENDS.iter().find_map(|end| {
+        COMPOUND_SUFFIXES.iter().find_map(|end| {
             let rest = word.strip_suffix(end)?;
             (rest.len() > 1).then(|| word.split_at(rest.len()))
         })
@@ -113,7 +114,7 @@ mod tests {
             ("outputDir", "output dir"),
             ("fileIds", "file id"),
         ] {
-            assert_eq!(of(name).join(" "), words, "{name}");
+            assert_eq!(split_name(name).join(" "), words, "{name}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Requests from the user's own programs, and the replies.
 
-use crate::questions::{QuestionsView, WaitingChoice};
+use crate::questions::{QuestionSelection, QuestionsView};
 use crate::view::{
-    ActivityView, AuditCheckView, EndedLoginView, GrantView, LeftChoice, SessionRecordView, SessionView,
-    StatusView,
+    ActivityView, AuditCheckView, AutostartFileChoice, EndedLoginView, GrantView, SessionRecordView,
+    SessionView, StatusView,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -37,17 +37,19 @@ pub enum Request {
         session: String,
     },
     /// Lists the ended sessions with autostart files that still require a decision, newest first.
-    LeftBehind,
+    #[serde(rename = "left-behind")]
+    AutostartFiles,
     /// Lists the sessions with quarantined files, newest first. Each session contains only those files.
     Quarantine,
     /// Keeps, quarantines, puts back or deletes a file that a session left behind.
-    DecideLeft {
+    #[serde(rename = "decide-left")]
+    DecideAutostartFile {
         /// Id of the session.
         session: String,
         /// Path of the file, as listed.
         path: String,
         /// Action to take on the file.
-        choice: LeftChoice,
+        choice: AutostartFileChoice,
     },
     /// Lists the sandboxes whose folders are being scanned before the daemon exits.
     #[serde(rename = "last-looks")]
@@ -65,7 +67,8 @@ pub enum Request {
         session: String,
     },
     /// Asks the user about a path on behalf of a run, as if the run's program had opened it.
-    Raise {
+    #[serde(rename = "raise")]
+    RequestAccess {
         /// Id of the run.
         session: String,
         /// Absolute path to ask about.
@@ -83,7 +86,7 @@ pub enum Request {
     /// Denies pending questions.
     Deny {
         /// Pending questions to deny.
-        which: WaitingChoice,
+        which: QuestionSelection,
         /// The user's note for the agent, if any.
         #[serde(default)]
         note: Option<String>,
@@ -149,7 +152,7 @@ pub enum Request {
         /// Code that the desktop shows.
         code: String,
     },
-    /// Ends the login to a remote server, and deletes its tokens from the unlocked file.
+    /// Ends the login to a remote server and deletes its tokens from the unlocked file.
     EndLogin {
         /// Name of the server.
         server: String,
@@ -202,10 +205,11 @@ pub enum Reply {
     Status(StatusView),
     /// Reply to [`Request::Sessions`].
     Sessions(Vec<SessionView>),
-    /// Reply to [`Request::Session`] and [`Request::DecideLeft`].
+    /// Reply to [`Request::Session`] and [`Request::DecideAutostartFile`].
     Session(SessionRecordView),
-    /// Reply to [`Request::LeftBehind`].
-    LeftBehind(Vec<SessionRecordView>),
+    /// Reply to [`Request::AutostartFiles`].
+    #[serde(rename = "left-behind")]
+    AutostartFiles(Vec<SessionRecordView>),
     /// Reply to [`Request::Quarantine`].
     Quarantine(Vec<SessionRecordView>),
     /// Reply to [`Request::FinalChecks`], with a description of each sandbox.

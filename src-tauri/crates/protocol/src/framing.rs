@@ -11,7 +11,7 @@ pub const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
 pub enum FrameError {
     /// The connection reached EOF before or in the middle of a message.
     #[error("the connection was closed before a complete message arrived")]
-    Ended,
+    Closed,
     /// The message is longer than [`MAX_FRAME_BYTES`].
     #[error("the message is longer than {MAX_FRAME_BYTES} bytes")]
     TooLong,
@@ -43,7 +43,7 @@ pub fn read_frame<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, Fra
     let limit = u64::try_from(MAX_FRAME_BYTES).unwrap_or(u64::MAX).saturating_add(1);
     from.by_ref().take(limit).read_until(b'\n', &mut line)?;
     if line.last() != Some(&b'\n') {
-        return Err(if line.len() > MAX_FRAME_BYTES { FrameError::TooLong } else { FrameError::Ended });
+        return Err(if line.len() > MAX_FRAME_BYTES { FrameError::TooLong } else { FrameError::Closed });
     }
     Ok(serde_json::from_slice(&line)?)
 }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn partial_line_is_a_closed_connection() {
         let half = br#"{"version":1,"#;
-        assert!(matches!(read_frame::<Hello>(&mut half.as_slice()), Err(FrameError::Ended)));
+        assert!(matches!(read_frame::<Hello>(&mut half.as_slice()), Err(FrameError::Closed)));
     }
 
     #[test]

@@ -124,7 +124,8 @@ pub struct RunHello {
 pub enum RunAsk {
     /// The same destination as all other questions.
     #[default]
-    Usual,
+    #[serde(rename = "usual")]
+    Default,
     /// The terminal that started the run, for this run only.
     Terminal,
     /// No destination: every question is denied.
@@ -183,7 +184,8 @@ pub enum RunNote {
         /// Counts of the files and hosts that the run used.
         used: RunUse,
         /// Reason the run was terminated early; `None` if the program exited by itself.
-        cut_off: Option<String>,
+        #[serde(rename = "cut_off")]
+        end_reason: Option<String>,
         /// Files that the program used; empty unless [`RunHello::learn`] is set.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         learned: Vec<UsedFile>,
@@ -262,7 +264,8 @@ pub enum RefusalCode {
     /// The daemon failed to read or write its own files.
     Unavailable,
     /// The daemon can ask the user itself, so the app cannot replace it.
-    Stays,
+    #[serde(rename = "stays")]
+    CannotTakeOver,
 }
 
 /// Notification from the daemon to a shim that has handed over the client's pipes.

@@ -19,14 +19,14 @@ pub use hello::{
     AttachNote, Hello, HelloRefusal, PairingConfirmed, Purpose, RefusalCode, RunAsk, RunHello, RunNote,
     RunProfileChoice, RunUse, ShimHello, ShimNote, StdioMode, UsedFile, Welcome,
 };
-pub use questions::{DenialView, QuestionState, QuestionView, QuestionsView, WaitingChoice};
+pub use questions::{DenialView, QuestionSelection, QuestionState, QuestionView, QuestionsView};
 pub use socket::{
-    ConnectError, HOME_VARIABLE, RUN_SOCKET, SocketPathError, Sockets, usual_runtime_directory,
+    ConnectError, HOME_VARIABLE, RUN_SOCKET, SocketPathError, Sockets, default_runtime_directory,
 };
 pub use view::{
-    ActivityView, AskedOn, AuditCheckView, ClientView, EndedLoginView, GrantView, LeftChoice, LeftFileView,
-    LeftState, ProcessView, Protection, RootView, SecretsFileView, SessionRecordView, SessionView,
-    StatusView,
+    ActivityView, AuditCheckView, AutostartFileChoice, AutostartFileState, AutostartFileView, ClientView,
+    EndedLoginView, GrantView, ProcessView, PromptLocation, Protection, RootView, SecretsFileView,
+    SessionRecordView, SessionView, StatusView,
 };
 
 /// Version of this protocol. Both sides are installed together and must have the same version.

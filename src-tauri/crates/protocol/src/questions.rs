@@ -16,7 +16,7 @@ pub struct QuestionsView {
 /// Selection of pending questions, for [`crate::Request::Deny`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WaitingChoice {
+pub enum QuestionSelection {
     /// All currently pending questions.
     All,
     /// The questions with these ids.

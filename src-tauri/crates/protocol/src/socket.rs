@@ -58,22 +58,22 @@ impl Sockets {
     ///
     /// # Errors
     /// [`SocketPathError`] if the environment names no usable directory.
-    pub fn of_user() -> Result<Self, SocketPathError> {
-        Self::of_environment(|name| std::env::var_os(name))
+    pub fn for_current_user() -> Result<Self, SocketPathError> {
+        Self::from_environment(|name| std::env::var_os(name))
     }
 
     /// Returns the sockets for this process's user and the given environment.
     ///
     /// # Errors
     /// [`SocketPathError`] if the environment names no usable directory.
-    pub fn of_environment(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, SocketPathError> {
-        Self::new(env, usual_runtime_directory)
+    pub fn from_environment(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, SocketPathError> {
+        Self::new(env, default_runtime_directory)
     }
 
-    /// Creates the list from an environment. `usual` is the user's default runtime directory.
+    /// Creates the list from an environment. `default_runtime` is the user's default runtime directory.
     fn new(
         env: impl Fn(&str) -> Option<OsString>,
-        usual: impl FnOnce() -> Option<PathBuf>,
+        default_runtime: impl FnOnce() -> Option<PathBuf>,
     ) -> Result<Self, SocketPathError> {
         let absolute = |variable: &'static str| match env(variable).filter(|v| !v.is_empty()) {
             None => Ok(None),
@@ -86,7 +86,7 @@ impl Sockets {
         } else {
             // A client's runtime directory can differ from the login session's, for example in a snap. A daemon started
             // by a shim uses the login session's.
-            let runtimes = absolute("XDG_RUNTIME_DIR")?.into_iter().chain(usual());
+            let runtimes = absolute("XDG_RUNTIME_DIR")?.into_iter().chain(default_runtime());
             for socket in runtimes.map(|runtime| runtime.join("ironcurtain/socket")) {
                 if !all.contains(&socket) {
                     all.push(socket);
@@ -126,7 +126,7 @@ impl Sockets {
 
 /// Returns the runtime directory created at login (`pam_systemd(8)`), if it exists and only the user can access it.
 #[must_use]
-pub fn usual_runtime_directory() -> Option<PathBuf> {
+pub fn default_runtime_directory() -> Option<PathBuf> {
     let user = std::fs::metadata("/proc/self").ok()?.uid();
     let directory = PathBuf::from(format!("/run/user/{user}"));
     let found = std::fs::symlink_metadata(&directory).ok()?;
@@ -138,9 +138,12 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
 
-    fn at(pairs: &[(&str, &str)], usual: Option<&str>) -> Result<Vec<String>, SocketPathError> {
+    fn socket_paths(
+        pairs: &[(&str, &str)],
+        default_runtime: Option<&str>,
+    ) -> Result<Vec<String>, SocketPathError> {
         let env = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
-        let sockets = Sockets::new(env, || usual.map(PathBuf::from))?;
+        let sockets = Sockets::new(env, || default_runtime.map(PathBuf::from))?;
         let all = std::iter::once(sockets.first).chain(sockets.others);
         Ok(all.map(|path| path.to_str().unwrap().to_owned()).collect())
     }
@@ -150,26 +153,35 @@ mod tests {
     #[test]
     fn most_specific_variable_comes_first() {
         let all = [(HOME_VARIABLE, "/ic"), ("XDG_RUNTIME_DIR", "/run/own"), ("HOME", "/home/u")];
-        let usual = Some("/run/user/1");
-        assert_eq!(at(&all, usual).unwrap(), ["/ic/run/socket"]);
+        let default_runtime = Some("/run/user/1");
+        assert_eq!(socket_paths(&all, default_runtime).unwrap(), ["/ic/run/socket"]);
         let login = "/run/user/1/ironcurtain/socket";
-        assert_eq!(at(&all[1..], usual).unwrap(), ["/run/own/ironcurtain/socket", login, IN_HOME]);
+        assert_eq!(
+            socket_paths(&all[1..], default_runtime).unwrap(),
+            ["/run/own/ironcurtain/socket", login, IN_HOME]
+        );
         let same = [("XDG_RUNTIME_DIR", "/run/user/1"), ("HOME", "/home/u")];
-        assert_eq!(at(&same, usual).unwrap(), [login, IN_HOME]);
-        assert_eq!(at(&all[2..], usual).unwrap(), ["/run/user/1/ironcurtain/socket", IN_HOME]);
-        assert_eq!(at(&all[2..], None).unwrap(), [IN_HOME]);
-        assert_eq!(at(&[], None), Err(SocketPathError::Unknown));
+        assert_eq!(socket_paths(&same, default_runtime).unwrap(), [login, IN_HOME]);
+        assert_eq!(
+            socket_paths(&all[2..], default_runtime).unwrap(),
+            ["/run/user/1/ironcurtain/socket", IN_HOME]
+        );
+        assert_eq!(socket_paths(&all[2..], None).unwrap(), [IN_HOME]);
+        assert_eq!(socket_paths(&[], None), Err(SocketPathError::Unknown));
     }
 
     #[test]
     fn relative_and_overlong_paths_are_rejected() {
         assert!(matches!(
-            at(&[("HOME", "home/u")], None),
+            socket_paths(&[("HOME", "home/u")], None),
             Err(SocketPathError::Relative { variable: "HOME", .. })
         ));
         let long = format!("/{}", "x".repeat(200));
-        assert!(matches!(at(&[(HOME_VARIABLE, &long)], None), Err(SocketPathError::TooLong(_))));
-        assert_eq!(at(&[("XDG_RUNTIME_DIR", &long), ("HOME", "/home/u")], None).unwrap(), [IN_HOME]);
+        assert!(matches!(socket_paths(&[(HOME_VARIABLE, &long)], None), Err(SocketPathError::TooLong(_))));
+        assert_eq!(
+            socket_paths(&[("XDG_RUNTIME_DIR", &long), ("HOME", "/home/u")], None).unwrap(),
+            [IN_HOME]
+        );
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Protection {
 /// Destination of questions to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AskedOn {
+pub enum PromptLocation {
     /// A dialog in the app.
     #[default]
     App,
@@ -55,7 +55,8 @@ pub struct StatusView {
     /// Number of pending questions.
     pub questions: usize,
     /// Destination of questions to the user.
-    pub asked_on: AskedOn,
+    #[serde(rename = "asked_on")]
+    pub prompt_location: PromptLocation,
     /// `true` if lockdown is on: everything that requires approval is denied.
     pub lockdown: bool,
     /// Current problems, as sentences for the user.
@@ -110,7 +111,8 @@ pub struct ClientView {
     /// Working directory of the shim.
     pub cwd: Option<String>,
     /// Name that the client sends in the protocol. Unverified, so display it as a claim.
-    pub says_it_is: Option<String>,
+    #[serde(rename = "says_it_is")]
+    pub claimed_name: Option<String>,
     /// Label on the shim's command line. Unverified, because any process that starts the shim can set it, so display
     /// it as a claim.
     pub label: Option<String>,
@@ -170,7 +172,7 @@ pub struct SessionView {
     pub asked: u64,
     /// Effective roots, starting with the session's scratch folder.
     pub roots: Vec<RootView>,
-    /// Other paths that are always accessible, because the server's entry or the run's profile opens them. `/` if the
+    /// Other paths that are always accessible, because the server's entry or the run's profile permits them. `/` if the
     /// server can read all files on this computer except protected ones.
     #[serde(default)]
     pub always: Vec<RootView>,
@@ -202,16 +204,17 @@ pub struct SessionRecordView {
     /// End time; `None` while the session is active.
     pub ended_ms: Option<u64>,
     /// `true` while the session's folders are being scanned for autostart files.
-    pub looking: bool,
+    #[serde(rename = "looking")]
+    pub is_scanning: bool,
     /// Autostart files that the session created or changed.
-    pub files: Vec<LeftFileView>,
+    pub files: Vec<AutostartFileView>,
     /// Reasons why folders of the session could not be scanned.
     pub unfinished: Vec<String>,
 }
 
 /// Autostart file that a session created or changed: the user's programs may run it later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftFileView {
+pub struct AutostartFileView {
     /// Path that identifies the file in requests.
     pub path: String,
     /// Path as displayed to the user.
@@ -223,7 +226,7 @@ pub struct LeftFileView {
     /// Diff of the file's text; `None` if it is not available.
     pub diff: Option<String>,
     /// Current state.
-    pub state: LeftState,
+    pub state: AutostartFileState,
     /// Path in quarantine; `None` unless the file is quarantined.
     pub moved_to: Option<String>,
     /// `true` if another file now exists at the original path of the quarantined file.
@@ -238,9 +241,10 @@ pub struct LeftFileView {
 /// State of a file that a session left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LeftState {
+pub enum AutostartFileState {
     /// In place; the user has not decided yet.
-    Left,
+    #[serde(rename = "left")]
+    Undecided,
     /// The user chose to keep the file.
     Kept,
     /// Moved to quarantine, where no program runs it.
@@ -258,7 +262,7 @@ pub enum LeftState {
 /// The user's choice about a file that a session left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum LeftChoice {
+pub enum AutostartFileChoice {
     /// Keep the file where it is.
     Keep,
     /// Move the file to quarantine.
@@ -364,6 +368,6 @@ pub struct AuditCheckView {
     /// any.
     pub problem: Option<String>,
     /// Sources that confirm the newest entry, in words; empty if there are none.
-    #[serde(default)]
-    pub known_by: String,
+    #[serde(default, rename = "known_by")]
+    pub verified_by: String,
 }

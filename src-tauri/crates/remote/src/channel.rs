@@ -21,7 +21,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{self, ClientConfig, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
-use verifier::ProvesKey;
+use verifier::KeyPossessionVerifier;
 use zeroize::Zeroizing;
 
 /// Length of a seed and of a public key, in bytes.
@@ -86,12 +86,12 @@ impl ChannelKey {
     ///
     /// # Errors
     /// Returns [`ChannelError::Key`] if the seed is invalid.
-    pub fn of_seed(seed: &[u8]) -> Result<Self, ChannelError> {
+    pub fn from_seed(seed: &[u8]) -> Result<Self, ChannelError> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| ChannelError::Key)?;
         let public = pair.public_key().as_ref().try_into().map(PeerKey).map_err(|_| ChannelError::Key)?;
-        let document = Zeroizing::new([PKCS8.as_slice(), seed].concat());
-        let signing = provider::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(document.as_slice()))?;
-        let certified = CertifiedKey::new(vec![CertificateDer::from(public.document())], signing);
+        let der = Zeroizing::new([PKCS8.as_slice(), seed].concat());
+        let signing = provider::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(der.as_slice()))?;
+        let certified = CertifiedKey::new(vec![CertificateDer::from(public.der())], signing);
         Ok(Self { certified: Arc::new(certified), public })
     }
 
@@ -112,7 +112,7 @@ impl ChannelKey {
         let mut config = ClientConfig::builder_with_provider(Arc::new(provider::default_provider()))
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(ProvesKey::new()))
+            .with_custom_certificate_verifier(Arc::new(KeyPossessionVerifier::new()))
             .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(
                 self.certified.clone(),
             )));
@@ -120,7 +120,7 @@ impl ChannelKey {
         let name = ServerName::try_from("ironcurtain").map_err(|_| ChannelError::Key)?;
         let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
         let binding = stream.get_ref().1.export_keying_material([0; LENGTH], EXPORT_LABEL, None)?;
-        Channel::of(stream.into(), binding)
+        Channel::new(stream.into(), binding)
     }
 
     /// Opens the remote machine's side of a channel.
@@ -133,13 +133,13 @@ impl ChannelKey {
     {
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider::default_provider()))
             .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(Arc::new(ProvesKey::new()))
+            .with_client_cert_verifier(Arc::new(KeyPossessionVerifier::new()))
             .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(self.certified.clone())));
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         let stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await?;
         let binding = stream.get_ref().1.export_keying_material([0; LENGTH], EXPORT_LABEL, None)?;
-        Channel::of(stream.into(), binding)
+        Channel::new(stream.into(), binding)
     }
 }
 
@@ -151,9 +151,9 @@ impl fmt::Debug for ChannelKey {
 }
 
 impl<S> Channel<S> {
-    fn of(stream: TlsStream<S>, binding: [u8; LENGTH]) -> Result<Self, ChannelError> {
+    fn new(stream: TlsStream<S>, binding: [u8; LENGTH]) -> Result<Self, ChannelError> {
         let keys = stream.get_ref().1.peer_certificates();
-        let peer = keys.and_then(|keys| keys.first()).and_then(PeerKey::of);
+        let peer = keys.and_then(|keys| keys.first()).and_then(PeerKey::from_der);
         let peer = peer.ok_or(rustls::Error::NoCertificatesPresented)?;
         Ok(Self { stream, peer, binding: ChannelBinding(binding) })
     }
@@ -174,12 +174,12 @@ impl fmt::Debug for ChannelBinding {
 
 impl PeerKey {
     /// Returns the key as a DER `SubjectPublicKeyInfo`.
-    fn document(self) -> Vec<u8> {
+    fn der(self) -> Vec<u8> {
         [SPKI.as_slice(), &self.0].concat()
     }
 
-    fn of(document: &CertificateDer<'_>) -> Option<Self> {
-        document.as_ref().strip_prefix(SPKI.as_slice())?.try_into().ok().map(Self)
+    fn from_der(der: &CertificateDer<'_>) -> Option<Self> {
+        der.as_ref().strip_prefix(SPKI.as_slice())?.try_into().ok().map(Self)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -215,7 +215,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     fn key(seed: u8) -> ChannelKey {
-        ChannelKey::of_seed(&[seed; LENGTH]).unwrap()
+        ChannelKey::from_seed(&[seed; LENGTH]).unwrap()
     }
 
     async fn joined(desktop: &ChannelKey, remote: &ChannelKey) -> [Channel<DuplexStream>; 2] {
@@ -243,7 +243,7 @@ mod tests {
     async fn a_peer_cannot_claim_a_key_that_it_does_not_have() {
         // The thief has the desktop's public key, which is not secret, but signs with its own private key.
         let (desktop, thief) = (key(1), key(3));
-        let stolen = vec![CertificateDer::from(desktop.public().document())];
+        let stolen = vec![CertificateDer::from(desktop.public().der())];
         let certified = CertifiedKey::new(stolen, thief.certified.key.clone());
         let claims = ChannelKey { certified: Arc::new(certified), public: desktop.public() };
         let (ours, theirs) = duplex(64 * 1024);

@@ -16,6 +16,6 @@ mod root_desktops;
 pub use channel::{Channel, ChannelBinding, ChannelError, ChannelKey, ChannelStream, PeerKey};
 pub use messages::{DesktopRequest, FromDesktop, FromRemote, MAX_MESSAGE_BYTES, PairingRefusal, VERSION};
 pub use paired::{PairedError, PairedKeys, is_valid_name};
-pub use pairing::{Commitment, Nonce, PairingCodes, PairingError, is_code, pairing_codes};
+pub use pairing::{Commitment, Nonce, PairingCodes, PairingError, matches_code, pairing_codes};
 pub use pending::{AnswerRefused, QuestionDigest, SentQuestions};
 pub use root_desktops::{ROOT_DESKTOPS, RootDesktopsError, permitted_desktops};

@@ -1,6 +1,6 @@
 //! Messages in the channel, one JSON object per line.
 //!
-//! - A message's content alone is never trusted: each side first checks the other side's key.
+//! - A message's content alone is never trusted: each side first checks the peer's key.
 
 use crate::pairing::{Commitment, Nonce};
 use crate::pending::QuestionDigest;

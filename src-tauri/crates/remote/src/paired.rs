@@ -53,7 +53,7 @@ impl PairedKeys {
     /// # Errors
     /// Returns [`PairedError`] if the file cannot be read or is malformed.
     pub fn read(&self) -> Result<BTreeMap<String, PeerKey>, PairedError> {
-        let text = bounded_read::text(&self.0).map_err(|source| self.io(source))?;
+        let text = bounded_read::read_text(&self.0).map_err(|source| self.io(source))?;
         let parse = |text: String| serde_json::from_str(&text);
         let keys = text.map(parse).transpose();
         keys.map(Option::unwrap_or_default)
@@ -111,7 +111,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let keys = PairedKeys::new(dir.path().join("desktops.json"));
         assert!(keys.read().unwrap().is_empty());
-        let [first, second] = [1, 2].map(|seed| ChannelKey::of_seed(&[seed; 32]).unwrap().public());
+        let [first, second] = [1, 2].map(|seed| ChannelKey::from_seed(&[seed; 32]).unwrap().public());
         keys.add("one", first).unwrap();
         keys.add("two", second).unwrap();
         assert_eq!(keys.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);

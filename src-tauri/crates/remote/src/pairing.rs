@@ -102,7 +102,7 @@ pub fn pairing_codes(
 
 /// Returns `true` if `typed` matches `code`. Whitespace in `typed` is ignored.
 #[must_use]
-pub fn is_code(code: &str, typed: &str) -> bool {
+pub fn matches_code(code: &str, typed: &str) -> bool {
     typed.chars().filter(|c| !c.is_whitespace()).eq(code.chars())
 }
 
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_typed_code_may_contain_spaces_but_no_other_digits() {
-        assert!(["204517", " 204 517\n"].into_iter().all(|typed| is_code("204517", typed)));
+        assert!(["204517", " 204 517\n"].into_iter().all(|typed| matches_code("204517", typed)));
         let others = ["", "20451", "204518", "2045170", "0204517"];
-        assert!(!others.into_iter().any(|typed| is_code("204517", typed)));
+        assert!(!others.into_iter().any(|typed| matches_code("204517", typed)));
     }
 }

@@ -34,7 +34,7 @@ pub enum AnswerRefused {
     OtherCall(String),
     /// The question expired.
     #[error("question `{0}` expired before it was answered")]
-    Late(String),
+    Expired(String),
 }
 
 /// Questions that one connection's desktop may answer. `T` receives the answer.
@@ -46,7 +46,7 @@ struct Pending<T> {
     digest: QuestionDigest,
     deadline: Duration,
     expires: Instant,
-    last: Instant,
+    latest_expiry: Instant,
     slot: T,
 }
 
@@ -59,7 +59,8 @@ impl<T> Default for SentQuestions<T> {
 impl<T> SentQuestions<T> {
     /// Adds a question that expires after `deadline`.
     pub fn add(&mut self, id: String, digest: QuestionDigest, (now, deadline): (Instant, Duration), slot: T) {
-        let pending = Pending { digest, deadline, expires: now + deadline, last: now + MAX_DURATION, slot };
+        let pending =
+            Pending { digest, deadline, expires: now + deadline, latest_expiry: now + MAX_DURATION, slot };
         self.0.insert(id, pending);
     }
 
@@ -74,9 +75,9 @@ impl<T> SentQuestions<T> {
     }
 
     /// Restarts the deadline of a question because the user is active in its dialog.
-    pub fn prolong(&mut self, id: &str, now: Instant) -> Option<&T> {
+    pub fn extend(&mut self, id: &str, now: Instant) -> Option<&T> {
         let pending = self.0.get_mut(id).filter(|pending| now < pending.expires)?;
-        pending.expires = (now + pending.deadline).min(pending.last);
+        pending.expires = (now + pending.deadline).min(pending.latest_expiry);
         Some(&pending.slot)
     }
 
@@ -90,9 +91,9 @@ impl<T> SentQuestions<T> {
         if pending.digest != *digest {
             return Err(AnswerRefused::OtherCall(id.to_owned()));
         }
-        let is_late = now >= pending.expires;
-        let slot = self.remove(id).filter(|_| !is_late);
-        slot.ok_or_else(|| AnswerRefused::Late(id.to_owned()))
+        let is_expired = now >= pending.expires;
+        let slot = self.remove(id).filter(|_| !is_expired);
+        slot.ok_or_else(|| AnswerRefused::Expired(id.to_owned()))
     }
 }
 
@@ -130,14 +131,14 @@ mod tests {
     fn a_late_answer_is_refused_and_activity_delays_the_deadline_only_so_long() {
         let now = Instant::now();
         let (mut all, digest) = asked(now);
-        assert_eq!(all.accept("q", &digest, now + DEADLINE), Err(AnswerRefused::Late("q".to_owned())));
+        assert_eq!(all.accept("q", &digest, now + DEADLINE), Err(AnswerRefused::Expired("q".to_owned())));
         let (mut all, digest) = asked(now);
         let mut active = now;
-        while let Some(slot) = all.prolong("q", active) {
+        while let Some(slot) = all.extend("q", active) {
             assert_eq!(*slot, "slot");
             active += DEADLINE / 2;
         }
         assert!(active >= now + MAX_DURATION && active < now + MAX_DURATION + DEADLINE);
-        assert_eq!(all.accept("q", &digest, active), Err(AnswerRefused::Late("q".to_owned())));
+        assert_eq!(all.accept("q", &digest, active), Err(AnswerRefused::Expired("q".to_owned())));
     }
 }

@@ -46,7 +46,8 @@ mod tests {
     #[test]
     fn only_root_can_permit_a_desktop_by_file() {
         let dir = tempfile::tempdir().unwrap();
-        let (file, key) = (dir.path().join("desktops.json"), ChannelKey::of_seed(&[1; 32]).unwrap().public());
+        let (file, key) =
+            (dir.path().join("desktops.json"), ChannelKey::from_seed(&[1; 32]).unwrap().public());
         assert!(permitted_desktops(Path::new("/etc/ironcurtain/no/desktops.json")).unwrap().is_empty());
         let line = format!("\"laptop\": \"{key}\"");
         std::fs::write(&file, format!("{{{line}}}")).unwrap();

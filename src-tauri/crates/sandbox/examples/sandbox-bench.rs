@@ -19,7 +19,7 @@ mod tree;
 #[path = "sandbox-bench/work.rs"]
 mod work;
 
-use ironcurtain_testkit::figures::{megabytes, time};
+use ironcurtain_testkit::measurements::{megabytes, time};
 use others::{Other, Setting};
 use std::{
     env,

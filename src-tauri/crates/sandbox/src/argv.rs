@@ -45,10 +45,10 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
         argv.add(["--setenv", name, value]);
     }
 
-    for (path, top) in host.frame() {
-        match top {
+    for (path, entry) in host.frame() {
+        match entry {
             RootEntry::Link(target) => argv.add(["--symlink", target, path]),
-            RootEntry::There => argv.add(["--ro-bind", path, path]),
+            RootEntry::Present => argv.add(["--ro-bind", path, path]),
         }
     }
     if let View::Roots { .. } | View::Served { .. } = &spec.view {
@@ -64,9 +64,9 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
         argv.add(["--size", SOCKET_FOLDER_SIZE, "--perms", "0700", "--tmpfs", SOCKET_FOLDER]);
     }
     argv.add(["--proc", "/proc", "--dev", "/dev"]);
-    argv.temporary("/dev/shm", spec);
+    argv.add_tmpfs("/dev/shm", spec);
     if spec.view.has_own_tmp() {
-        argv.temporary("/tmp", spec);
+        argv.add_tmpfs("/tmp", spec);
     }
     argv.add(["--remount-ro", "/dev"]);
     argv.add(["--remount-ro", "/", "--chdir", "/"]);
@@ -86,13 +86,13 @@ pub(crate) fn group(uid: u32, gid: u32) -> String {
 }
 
 /// Returns an `/etc/resolv.conf` that names the resolver behind the TUN device.
-pub(crate) fn resolver() -> String {
+pub(crate) fn resolv_conf() -> String {
     format!("nameserver {}\n", ironcurtain_egress::tun::RESOLVER)
 }
 
-/// Returns an `/etc/hosts` with the names of the machine itself in the host's file. The proxy resolves all other names of
-/// that file, so that it judges the name instead of an address.
-pub(crate) fn hosts(host: &str) -> String {
+/// Returns an `/etc/hosts` with the names of the machine itself in the host's file. The proxy resolves all other names
+/// of that file so that it judges the name instead of an address.
+pub(crate) fn hosts_file(host: &str) -> String {
     let is_own = |line: &&str| {
         let address = line.split_ascii_whitespace().next().and_then(|word| word.parse::<IpAddr>().ok());
         address.is_some_and(|address| address.is_loopback())
@@ -110,7 +110,7 @@ fn user_name(uid: u32) -> &'static str {
 struct Argv(Vec<String>);
 
 impl Argv {
-    fn temporary(&mut self, path: &str, spec: &Spec) {
+    fn add_tmpfs(&mut self, path: &str, spec: &Spec) {
         if let Some(size) = spec.limits.tmp_size {
             self.add(["--size", &size.to_string()]);
         }
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn builds_command_line_of_roots_view() {
         let host = HostTree {
-            tops: vec![
-                ("/usr".into(), RootEntry::There),
+            root_entries: vec![
+                ("/usr".into(), RootEntry::Present),
                 ("/bin".into(), RootEntry::Link("usr/bin".into())),
-                ("/lib64".into(), RootEntry::There),
+                ("/lib64".into(), RootEntry::Present),
             ],
             etc: vec!["/etc/hosts".into()],
             ..host()
@@ -160,20 +160,20 @@ mod tests {
         let host =
             "# 127.0.0.1 off\n127.0.1.1\tdesk\n10.0.0.7 nas\n127.0.0.1 app.test # mine\nfe80::1 x\n::1 six\n";
         let expected = "127.0.0.1 localhost sandbox\n::1 localhost\n127.0.1.1\tdesk\n127.0.0.1 app.test # mine\n::1 six\n";
-        assert_eq!(hosts(host), expected);
-        assert_eq!(hosts(""), "127.0.0.1 localhost sandbox\n::1 localhost\n");
-        assert_eq!(resolver(), "nameserver 198.18.0.1\n");
+        assert_eq!(hosts_file(host), expected);
+        assert_eq!(hosts_file(""), "127.0.0.1 localhost sandbox\n::1 localhost\n");
+        assert_eq!(resolv_conf(), "nameserver 198.18.0.1\n");
     }
 
     #[test]
     fn host_read_frame_has_only_system_folders() {
         let host = HostTree {
-            tops: vec![
+            root_entries: vec![
                 ("/bin".into(), RootEntry::Link("usr/bin".into())),
-                ("/etc".into(), RootEntry::There),
-                ("/home".into(), RootEntry::There),
-                ("/nix".into(), RootEntry::There),
-                ("/usr".into(), RootEntry::There),
+                ("/etc".into(), RootEntry::Present),
+                ("/home".into(), RootEntry::Present),
+                ("/nix".into(), RootEntry::Present),
+                ("/usr".into(), RootEntry::Present),
             ],
             ..host()
         };
@@ -205,7 +205,7 @@ mod tests {
     };
 
     fn host() -> HostTree {
-        HostTree { tops: vec![], etc: vec![], masked: vec![], read_only_paths: vec![] }
+        HostTree { root_entries: vec![], etc: vec![], masked: vec![], read_only_paths: vec![] }
     }
 
     fn spec() -> Spec {
@@ -218,8 +218,8 @@ mod tests {
             mounts: vec![],
             network: NetworkAccess::None,
             unix_sockets: UnixSockets::None,
-            closed: vec![],
-            kept: vec![],
+            read_only: vec![],
+            pinned: vec![],
             hidden: vec![],
             limits: ResourceLimits { tmp_size: Some(4096), ..ResourceLimits::default() },
             state_dir: "/state".into(),

@@ -1,4 +1,4 @@
-//! Detects autostart files (files that other programs run later) in writable roots, and prevents programs from running
+//! Detects autostart files (files that other programs run later) in writable roots and prevents programs from running
 //! them.
 //!
 //! A process that launches sandboxes has one [`Watcher`] for all of them. The launcher opens a root in the watcher
@@ -42,11 +42,11 @@ pub(crate) mod name_text;
 #[cfg(target_os = "linux")]
 mod paths;
 #[cfg(target_os = "linux")]
-mod put_back;
-#[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod reopened_folders;
+#[cfg(target_os = "linux")]
+mod restore;
 #[cfg(target_os = "linux")]
 mod startup_files;
 #[cfg(not(target_os = "linux"))]
@@ -56,18 +56,18 @@ mod watcher;
 
 use serde::{Deserialize, Serialize};
 
-pub use name_table::{leads_to_programs, runs_later, strict_names};
+pub use name_table::{autostart_condition, leads_to_programs, strict_names};
 #[cfg(target_os = "linux")]
 pub use name_text::real_path;
 #[cfg(target_os = "linux")]
-pub use put_back::{PutBackError, delete, exchange, put_back};
-#[cfg(target_os = "linux")]
 pub use quarantine::quarantine;
+#[cfg(target_os = "linux")]
+pub use restore::{RestoreError, delete, exchange, restore};
 #[cfg(target_os = "linux")]
 pub use startup_files::StartupFiles;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    FinishedJournal, PutBackError, StartupFiles, Watcher, delete, exchange, put_back, quarantine, real_path,
+    FinishedJournal, RestoreError, StartupFiles, Watcher, delete, exchange, quarantine, real_path, restore,
 };
 #[cfg(target_os = "linux")]
 pub use watcher::{FinishedJournal, Watcher};
@@ -117,11 +117,11 @@ pub struct AutostartRules {
 
 /// Condition under which a program runs a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunsLater {
+pub struct AutostartCondition {
     /// Completes the sentence "this runs ...".
     pub when: &'static str,
     /// `true` if the file runs without any action by the user. Such a file is quarantined when it is created.
-    pub unasked: bool,
+    pub automatic: bool,
 }
 
 /// Kind of change to a file.
@@ -172,7 +172,8 @@ pub enum Finding {
         keys: Vec<String>,
     },
     /// An autostart file is new or has changed, and was left in place.
-    Left {
+    #[serde(rename = "left")]
+    AutostartFile {
         /// Path of the autostart file.
         path: String,
         /// Completes the sentence "this runs ...".

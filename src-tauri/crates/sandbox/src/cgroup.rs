@@ -37,89 +37,91 @@ pub(crate) struct CgroupLimits {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CgroupRoot {
     dir: PathBuf,
-    can: CgroupLimits,
+    available: CgroupLimits,
 }
 
 /// Control group of one sandbox, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     dir: PathBuf,
-    has: CgroupLimits,
+    enforced: CgroupLimits,
 }
 
 /// Maximum number of times to wait [`STEP_NANOSECONDS`] for the last process to exit.
 const STEPS: u32 = 100;
 const STEP_NANOSECONDS: i64 = 20_000_000;
 
-/// Sets up control groups, if the system supports them, so that limits apply to a sandbox as a whole. If this process
+/// Sets up control groups, if the system supports them so that limits apply to a sandbox as a whole. If this process
 /// shares its control group with others, requests a scope from systemd.
 ///
 /// Long-lived programs call this once at startup. The call can take tens of milliseconds.
 pub fn prepare_control_groups() {
-    let own = |own: &Path| CgroupRoot::at(own).ok().flatten();
-    CgroupRoot::found_by(|here| own(here).or_else(|| own(&systemd::for_scope(here, own_dir)?)));
+    let own = |own: &Path| CgroupRoot::take_over(own).ok().flatten();
+    CgroupRoot::find_with(|here| own(here).or_else(|| own(&systemd::request_scope(here, own_dir)?)));
 }
 
 impl CgroupRoot {
     /// Returns this process's subtree, or `None` if control groups are unavailable.
     pub(crate) fn find() -> Option<&'static Self> {
-        Self::found_by(|own| Self::at(own).ok().flatten())
+        Self::find_with(|own| Self::take_over(own).ok().flatten())
     }
 
-    /// Returns the subtree that `look` finds, and caches the result of the first call. An unavailable subtree is not an
+    /// Returns the subtree that `find` finds and caches the result of the first call. An unavailable subtree is not an
     /// error: limits then apply per process, and are reported as such.
-    fn found_by(look: impl FnOnce(&Path) -> Option<Self>) -> Option<&'static Self> {
-        static PLACE: OnceLock<Option<CgroupRoot>> = OnceLock::new();
-        PLACE.get_or_init(|| look(&own_dir()?)).as_ref()
+    fn find_with(find: impl FnOnce(&Path) -> Option<Self>) -> Option<&'static Self> {
+        static ROOT: OnceLock<Option<CgroupRoot>> = OnceLock::new();
+        ROOT.get_or_init(|| find(&own_dir()?)).as_ref()
     }
 
     /// Takes over this process's control group `dir`. Returns `None` if other processes are in the group or
     /// controllers are missing.
-    fn at(dir: &Path) -> io::Result<Option<Self>> {
-        let offered = fs::read_to_string(dir.join("cgroup.controllers"))?;
-        let offers = |name: &str| offered.split_whitespace().any(|other| other == name);
+    fn take_over(dir: &Path) -> io::Result<Option<Self>> {
+        let controllers = fs::read_to_string(dir.join("cgroup.controllers"))?;
+        let is_offered = |name: &str| controllers.split_whitespace().any(|other| other == name);
         let own = std::process::id().to_string();
-        let alone = fs::read_to_string(dir.join("cgroup.procs"))?.lines().all(|pid| pid == own);
-        if !(alone && (offers("memory") || offers("pids"))) {
+        let is_exclusive = fs::read_to_string(dir.join("cgroup.procs"))?.lines().all(|pid| pid == own);
+        if !(is_exclusive && (is_offered("memory") || is_offered("pids"))) {
             return Ok(None);
         }
         // Cgroup v2 allows no processes in a group that has child groups.
-        let beside = dir.join("trusted");
-        if let Err(error) = fs::create_dir(&beside)
+        let own_group = dir.join("trusted");
+        if let Err(error) = fs::create_dir(&own_group)
             && error.kind() != io::ErrorKind::AlreadyExists
         {
             return Err(error);
         }
-        write(&beside, "cgroup.procs", &own)?;
-        let gives =
-            |name: &str| offers(name) && write(dir, "cgroup.subtree_control", &format!("+{name}")).is_ok();
-        let can = CgroupLimits { memory: gives("memory"), cpu: gives("cpu"), processes: gives("pids") };
-        Ok((can != CgroupLimits::default()).then(|| Self { dir: dir.to_owned(), can }))
+        write(&own_group, "cgroup.procs", &own)?;
+        let enable = |name: &str| {
+            is_offered(name) && write(dir, "cgroup.subtree_control", &format!("+{name}")).is_ok()
+        };
+        let available =
+            CgroupLimits { memory: enable("memory"), cpu: enable("cpu"), processes: enable("pids") };
+        Ok((available != CgroupLimits::default()).then(|| Self { dir: dir.to_owned(), available }))
     }
 
     /// Creates a group with the given limits. Limits without an available controller are skipped.
-    pub(crate) fn make(&self, limits: &ResourceLimits) -> io::Result<Cgroup> {
+    pub(crate) fn create_group(&self, limits: &ResourceLimits) -> io::Result<Cgroup> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = self.dir.join(format!("sandbox-{}-{number}", std::process::id()));
         fs::create_dir(&dir)?;
         // Dropping `group` removes the directory, even if setting a limit fails.
-        let mut group = Cgroup { dir, has: CgroupLimits::default() };
-        if let Some(bytes) = limits.memory.filter(|_| self.can.memory) {
+        let mut group = Cgroup { dir, enforced: CgroupLimits::default() };
+        if let Some(bytes) = limits.memory.filter(|_| self.available.memory) {
             write(&group.dir, "memory.max", &bytes.to_string())?;
             // Disable swap and kill the whole group on OOM. Older kernels do not have these files.
             let _ = write(&group.dir, "memory.swap.max", "0");
             let _ = write(&group.dir, "memory.oom.group", "1");
-            group.has.memory = true;
+            group.enforced.memory = true;
         }
-        if let Some(percent) = limits.cpu.filter(|_| self.can.cpu) {
+        if let Some(percent) = limits.cpu.filter(|_| self.available.cpu) {
             const PERIOD: u64 = 100_000;
             write(&group.dir, "cpu.max", &format!("{} {PERIOD}", u64::from(percent) * PERIOD / 100))?;
-            group.has.cpu = true;
+            group.enforced.cpu = true;
         }
-        if let Some(count) = limits.processes.filter(|_| self.can.processes) {
+        if let Some(count) = limits.processes.filter(|_| self.available.processes) {
             write(&group.dir, "pids.max", &count.to_string())?;
-            group.has.processes = true;
+            group.enforced.processes = true;
         }
         Ok(group)
     }
@@ -127,12 +129,12 @@ impl CgroupRoot {
 
 impl Cgroup {
     /// Returns the limits that the group enforces.
-    pub(crate) fn has(&self) -> CgroupLimits {
-        self.has
+    pub(crate) fn enforced(&self) -> CgroupLimits {
+        self.enforced
     }
 
     /// Opens `cgroup.procs`. A process joins the group by writing `0` to it.
-    pub(crate) fn door(&self) -> io::Result<OwnedFd> {
+    pub(crate) fn open_procs(&self) -> io::Result<OwnedFd> {
         Ok(OpenOptions::new().write(true).open(self.dir.join("cgroup.procs"))?.into())
     }
 }
@@ -155,9 +157,9 @@ impl Drop for Cgroup {
     }
 }
 
-/// Moves the calling process into a group. `door` is the group's open `cgroup.procs`.
-pub(crate) fn join(door: &OwnedFd) -> io::Result<()> {
-    rustix::io::write(door, b"0").map(drop).map_err(|error| {
+/// Moves the calling process into a group. `procs_file` is the group's open `cgroup.procs`.
+pub(crate) fn join(procs_file: &OwnedFd) -> io::Result<()> {
+    rustix::io::write(procs_file, b"0").map(drop).map_err(|error| {
         io::Error::other(format!("failed to join the control group: {}", io::Error::from(error)))
     })
 }
@@ -166,10 +168,10 @@ pub(crate) fn join(door: &OwnedFd) -> io::Result<()> {
 fn own_dir() -> Option<PathBuf> {
     let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    dir_of(&table, &own)
+    cgroup_dir(&table, &own)
 }
 
-fn dir_of(mountinfo: &str, own: &str) -> Option<PathBuf> {
+fn cgroup_dir(mountinfo: &str, own: &str) -> Option<PathBuf> {
     let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     mountinfo.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -190,12 +192,12 @@ fn write(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 #[cfg(test)]
 impl CgroupRoot {
     /// Creates a subtree without controllers. Returns `None` if the user is not allowed to create control groups.
-    pub(crate) fn bare() -> Option<Self> {
+    pub(crate) fn without_controllers() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = own_dir()?.join(format!("ironcurtain-test-{}-{number}", std::process::id()));
         fs::create_dir(&dir).ok()?;
-        Some(Self { dir, can: CgroupLimits::default() })
+        Some(Self { dir, available: CgroupLimits::default() })
     }
 
     /// Returns the path of the subtree.
@@ -213,12 +215,12 @@ mod tests {
     /// Creates files that imitate a control group, because not every machine permits tests to create one.
     fn files(controllers: &str, processes: &str) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
-        let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        put("cgroup.controllers", controllers);
-        put("cgroup.procs", processes);
-        put("cgroup.subtree_control", "");
+        let write_file = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        write_file("cgroup.controllers", controllers);
+        write_file("cgroup.procs", processes);
+        write_file("cgroup.subtree_control", "");
         fs::create_dir(dir.path().join("trusted")).unwrap();
-        put("trusted/cgroup.procs", "");
+        write_file("trusted/cgroup.procs", "");
         dir
     }
 
@@ -226,8 +228,8 @@ mod tests {
     fn takes_over_exclusive_group() {
         let own = std::process::id().to_string();
         let dir = files("cpuset cpu memory pids", &format!("{own}\n"));
-        let place = CgroupRoot::at(dir.path()).unwrap().unwrap();
-        assert_eq!(place, CgroupRoot { dir: dir.path().to_owned(), can: ALL });
+        let root = CgroupRoot::take_over(dir.path()).unwrap().unwrap();
+        assert_eq!(root, CgroupRoot { dir: dir.path().to_owned(), available: ALL });
         assert_eq!(fs::read_to_string(dir.path().join("trusted/cgroup.procs")).unwrap(), own);
     }
 
@@ -238,7 +240,7 @@ mod tests {
             [("memory pids", format!("1\n{own}\n")), ("hugetlb", format!("{own}\n"))]
         {
             let dir = files(controllers, &processes);
-            assert_eq!(CgroupRoot::at(dir.path()).unwrap(), None, "{controllers}");
+            assert_eq!(CgroupRoot::take_over(dir.path()).unwrap(), None, "{controllers}");
             assert_eq!(fs::read_to_string(dir.path().join("trusted/cgroup.procs")).unwrap(), "");
         }
     }
@@ -246,27 +248,30 @@ mod tests {
     #[test]
     fn failing_limit_removes_the_group() {
         let dir = tempfile::tempdir().unwrap();
-        let place = CgroupRoot { dir: dir.path().to_owned(), can: ALL };
-        let error = place.make(&ResourceLimits::default()).unwrap_err().to_string();
+        let root = CgroupRoot { dir: dir.path().to_owned(), available: ALL };
+        let error = root.create_group(&ResourceLimits::default()).unwrap_err().to_string();
         assert!(error.contains("memory.max"), "{error}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        let none = CgroupRoot { can: CgroupLimits::default(), ..place };
-        assert_eq!(none.make(&ResourceLimits::default()).unwrap().has(), CgroupLimits::default());
+        let none = CgroupRoot { available: CgroupLimits::default(), ..root };
+        assert_eq!(
+            none.create_group(&ResourceLimits::default()).unwrap().enforced(),
+            CgroupLimits::default()
+        );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn process_joins_and_group_is_removed_on_exit() {
-        let Some(place) = CgroupRoot::bare() else {
+        let Some(root) = CgroupRoot::without_controllers() else {
             // Without a writable hierarchy, `at` must not find a subtree either.
-            assert_eq!(own_dir().and_then(|own| CgroupRoot::at(&own).ok().flatten()), None);
+            assert_eq!(own_dir().and_then(|own| CgroupRoot::take_over(&own).ok().flatten()), None);
             return;
         };
-        let group = place.make(&ResourceLimits::default()).unwrap();
+        let group = root.create_group(&ResourceLimits::default()).unwrap();
         let group_dir = group.dir.clone();
-        let door = group.door().unwrap();
+        let procs_file = group.open_procs().unwrap();
         let mut command = std::process::Command::new("cat");
-        crate::sys::process::prepare(command.stdin(std::process::Stdio::piped()), move || join(&door));
+        crate::sys::process::prepare(command.stdin(std::process::Stdio::piped()), move || join(&procs_file));
         let mut child = command.spawn().unwrap();
         let members = fs::read_to_string(group_dir.join("cgroup.procs")).unwrap();
         assert_eq!(members, format!("{}\n", child.id()));
@@ -275,7 +280,7 @@ mod tests {
         drop(group);
         assert!(!group_dir.exists());
         assert!(child.wait().unwrap().success());
-        fs::remove_dir(place.dir).unwrap();
+        fs::remove_dir(root.dir).unwrap();
     }
 
     #[test]
@@ -283,10 +288,10 @@ mod tests {
         let table = "30 24 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
                      31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
         let own = "3:pids:/x\n0::/user.slice/a.scope\n";
-        assert_eq!(dir_of(table, own), Some("/sys/fs/cgroup/user.slice/a.scope".into()));
+        assert_eq!(cgroup_dir(table, own), Some("/sys/fs/cgroup/user.slice/a.scope".into()));
         let bound = table.replace("0:27 / ", "0:27 /user.slice ");
-        assert_eq!(dir_of(&bound, own), Some("/sys/fs/cgroup/a.scope".into()));
-        assert_eq!(dir_of(table, "3:pids:/x\n"), None);
-        assert_eq!(dir_of("", own), None);
+        assert_eq!(cgroup_dir(&bound, own), Some("/sys/fs/cgroup/a.scope".into()));
+        assert_eq!(cgroup_dir(table, "3:pids:/x\n"), None);
+        assert_eq!(cgroup_dir("", own), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Launches a trial sandbox to check whether this machine supports sandboxes, and explains a failure.
+//! Launches a trial sandbox to check whether this machine supports sandboxes and explains a failure.
 //!
 //! - Only the trial launch decides. Facts about the machine explain a failure and add warnings.
 //! - A check that is killed leaves at most one empty folder in the state directory.
@@ -39,8 +39,8 @@ pub(crate) fn check_with_limits(
     allow_root: bool,
 ) -> (Availability, Option<SandboxEvent>) {
     let facts = Facts::find();
-    let mut found = facts.judge();
-    match try_it(supervisor_program, state_dir, allow_root) {
+    let mut found = facts.availability();
+    match launch_trial(supervisor_program, state_dir, allow_root) {
         Ok(limited) => {
             (Availability { usable: true, missing: vec![], fix_command: None, ..found }, Some(limited))
         }
@@ -65,12 +65,12 @@ pub fn check_tun() -> io::Result<()> {
 
 /// Describes the effect of a missing TUN device. `reason` names the device file.
 #[must_use]
-pub fn without_tun(reason: &str) -> String {
+pub fn describe_missing_tun(reason: &str) -> String {
     format!("programs that ignore the proxy variables have no network: {reason}")
 }
 
-fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::Result<SandboxEvent> {
-    StateDir::open(state_dir, getuid().as_raw())?.below(TRIAL)?;
+fn launch_trial(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::Result<SandboxEvent> {
+    StateDir::open(state_dir, getuid().as_raw())?.subdir(TRIAL)?;
     let spec = Spec {
         argv: vec!["true".into()],
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
@@ -80,8 +80,8 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
         mounts: vec![],
         network: NetworkAccess::None,
         unix_sockets: UnixSockets::None,
-        closed: vec![],
-        kept: vec![],
+        read_only: vec![],
+        pinned: vec![],
         hidden: vec![],
         limits: ResourceLimits { cpu: Some(100), ..ResourceLimits::default() },
         state_dir: state_dir.to_owned(),
@@ -91,7 +91,7 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
     let mut control = ControlClient::new(launched.control, TIMEOUT)?;
     let mut next = |expected: fn(&SandboxEvent) -> bool| {
         let event = control.event()?;
-        if expected(&event) { Ok(event) } else { Err(io::Error::other(otherwise(event))) }
+        if expected(&event) { Ok(event) } else { Err(io::Error::other(unexpected_event(event))) }
     };
     next(|event| *event == SandboxEvent::Started)?;
     let limited = next(|event| matches!(event, SandboxEvent::Limited { .. }))?;
@@ -99,7 +99,7 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
     Ok(limited)
 }
 
-fn otherwise(event: SandboxEvent) -> String {
+fn unexpected_event(event: SandboxEvent) -> String {
     match event {
         SandboxEvent::Failed { reason } => reason,
         SandboxEvent::Exited { status } => format!("the trial sandbox exited with status {status}"),
@@ -114,6 +114,6 @@ fn otherwise(event: SandboxEvent) -> String {
 
 /// Parses the output of `bwrap --version`. Returns `None` if bubblewrap is not installed or its output is invalid.
 fn bwrap_version() -> Option<(u32, u32)> {
-    let told = Command::new(crate::supervisor::find_bwrap()?).arg("--version").output().ok()?;
-    facts::version(String::from_utf8_lossy(&told.stdout).split_whitespace().last()?)
+    let output = Command::new(crate::supervisor::find_bwrap()?).arg("--version").output().ok()?;
+    facts::version(String::from_utf8_lossy(&output.stdout).split_whitespace().last()?)
 }

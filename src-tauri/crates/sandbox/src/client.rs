@@ -21,15 +21,15 @@ pub struct ControlClient {
 }
 
 impl ControlClient {
-    /// Creates a client for `control`. `patience` is the timeout of each read and write.
-    pub fn new(control: UnixStream, patience: Duration) -> io::Result<Self> {
-        control.set_read_timeout(Some(patience))?;
-        control.set_write_timeout(Some(patience))?;
+    /// Creates a client for `control`. `timeout` is the timeout of each read and write.
+    pub fn new(control: UnixStream, timeout: Duration) -> io::Result<Self> {
+        control.set_read_timeout(Some(timeout))?;
+        control.set_write_timeout(Some(timeout))?;
         Ok(Self { lines: BufReader::new(control), events: VecDeque::new(), last_id: 0 })
     }
 
     /// Sends a request and waits for its reply.
-    pub fn ask(&mut self, op: ControlOp) -> io::Result<ControlAnswer> {
+    pub fn request(&mut self, op: ControlOp) -> io::Result<ControlAnswer> {
         self.last_id += 1;
         let request = ControlRequest { id: self.last_id, op };
         let mut line = serde_json::to_vec(&request)?;

@@ -5,7 +5,7 @@
 //! - Some protections do not depend on the settings: sensitive paths are hidden, autostart files are read-only or
 //!   quarantined, environment variables must be on an allow-list, and resource limits apply.
 
-mod checking;
+mod check_report;
 mod environment;
 mod lists;
 mod plan;
@@ -47,7 +47,7 @@ enum SandboxCommandError {
 /// Runs the command line and returns the exit status.
 pub(crate) fn run(words: Vec<String>) -> ExitCode {
     let done = match words.split_first() {
-        Some((part, options)) if part == "--check" => checking::print_check(options),
+        Some((part, options)) if part == "--check" => check_report::print_check(options),
         Some(_) | None => dispatch(words),
     };
     done.unwrap_or_else(|error| {
@@ -57,18 +57,18 @@ pub(crate) fn run(words: Vec<String>) -> ExitCode {
 }
 
 fn dispatch(words: Vec<String>) -> Result<ExitCode, SandboxCommandError> {
-    let arguments = CommandArguments::read(words)?;
+    let arguments = CommandArguments::parse(words)?;
     match arguments.task {
-        CommandTask::Help => say(HELP),
-        CommandTask::Version => say(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
+        CommandTask::Help => print(HELP),
+        CommandTask::Version => print(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
         CommandTask::Run(ref run) => run_command(run, &arguments),
     }
 }
 
 fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCode, SandboxCommandError> {
-    let surroundings = CommandContext::look()?;
-    let settings = settings(arguments, &surroundings)?;
-    let plan = plan::plan(run, arguments, &settings, &surroundings)?;
+    let context = CommandContext::detect()?;
+    let settings = settings(arguments, &context)?;
+    let plan = plan::plan(run, arguments, &settings, &context)?;
     // The settings file may itself be an inherited descriptor, so descriptors are closed only after the file is read.
     close_from(3).map_err(io::Error::from)?;
     plan.notes.iter().for_each(|note| print_error(note));
@@ -76,28 +76,28 @@ fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCo
         print_error(&serde_json::to_string(&plan.foreground.spec.view).map_err(io::Error::from)?);
     }
     // From here on, signals must not kill this process before it has cleaned up.
-    let signals = Signals::hold()?;
-    let egress = plan.proxy.map(|orders| proxy::start(&orders, &surroundings.program)).transpose()?;
+    let signals = Signals::block_forwarded()?;
+    let egress = plan.proxy.map(|config| proxy::start(&config, &context.program)).transpose()?;
     Ok(run_in_foreground(plan.foreground, egress, signals, arguments.debug)?)
 }
 
 /// Reads the settings file named on the command line, or the default file in the home directory.
 fn settings(
     arguments: &CommandArguments,
-    surroundings: &CommandContext,
+    context: &CommandContext,
 ) -> Result<SrtSettingsFile, SettingsError> {
     let bwrap = find_bwrap();
     let read = |path: &Path| SrtSettingsFile::read(path, bwrap.as_deref());
     match &arguments.settings {
         Some(path) => read(path),
-        None => match read(&Path::new(&surroundings.home).join(".srt-settings.json")) {
+        None => match read(&Path::new(&context.home).join(".srt-settings.json")) {
             Err(SettingsError::Missing(_)) => Ok(SrtSettingsFile::default()),
             read => read,
         },
     }
 }
 
-fn say(text: &str) -> Result<ExitCode, SandboxCommandError> {
+fn print(text: &str) -> Result<ExitCode, SandboxCommandError> {
     io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -24,7 +24,7 @@ use std::{
     thread,
 };
 
-use ironcurtain_view::is_ending;
+use ironcurtain_view::is_terminating;
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2, readlinkat},
     io::Errno,
@@ -36,7 +36,7 @@ use rustix::{
 };
 
 use crate::{
-    place::mount_id,
+    nofollow::mount_id,
     services::Services,
     sys::{
         notify::{ReportedCall, connect},
@@ -50,11 +50,11 @@ const MAX_CALLS: usize = 256;
 /// Maximum size of a socket address in bytes (`sockaddr_storage`).
 const MAX_LEN: usize = 128;
 /// Size in bytes of the address family, which is the first field of a socket address.
-const FAMILY: usize = size_of::<libc::sa_family_t>();
+const FAMILY_LEN: usize = size_of::<libc::sa_family_t>();
 /// `AF_UNIX` as an address family.
 const UNIX: libc::sa_family_t = 1;
 /// `PIDFD_THREAD`: makes `pidfd_open` accept a thread, since Linux 6.9.
-const THREAD: u32 = libc::O_EXCL.cast_unsigned();
+const PIDFD_THREAD: u32 = libc::O_EXCL.cast_unsigned();
 
 /// Process that connects a sandbox's sockets. Dropping this value terminates the process.
 #[derive(Debug)]
@@ -90,9 +90,9 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
         // Ignores the error: without this thread, published ports are unreachable.
         let _ = thread::Builder::new().stack_size(64 * 1024).spawn(serve);
     }
-    let places = Places::new(MAX_CALLS);
+    let limiter = CallLimiter::new(MAX_CALLS);
     loop {
-        let place = places.take();
+        let permit = limiter.acquire();
         match ReportedCall::next(calls) {
             Ok(call) => {
                 let (connections, handle) = (connections.clone(), calls.try_clone());
@@ -102,10 +102,11 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
                 };
                 // A sandbox can make a connection block indefinitely, so each call gets its own thread.
                 let work = move || {
-                    let is_waiting = || call.is_waiting(&handle) && !is_ending(call.thread);
-                    let made = Attempt::of(&call, &handle).and_then(|it| it.make(&connections, is_waiting));
-                    call.answer(&handle, made);
-                    drop(place);
+                    let is_waiting = || call.is_waiting(&handle) && !is_terminating(call.thread);
+                    let result =
+                        ConnectCall::read(&call, &handle).and_then(|it| it.connect(&connections, is_waiting));
+                    call.answer(&handle, result);
+                    drop(permit);
                 };
                 if thread::Builder::new().stack_size(64 * 1024).spawn(work).is_err() {
                     call.answer(calls, Err(libc::EAGAIN));
@@ -113,7 +114,7 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
             }
             // The calling thread was killed before the kernel delivered its call.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
-                if is_over(calls) {
+                if is_closed(calls) {
                     return;
                 }
             }
@@ -124,28 +125,28 @@ fn serve(calls: &OwnedFd, connections: &Arc<Connections>) {
 
 /// Semaphore that limits the number of concurrent calls.
 #[derive(Clone, Debug)]
-struct Places(Arc<(Mutex<usize>, Condvar)>);
+struct CallLimiter(Arc<(Mutex<usize>, Condvar)>);
 
-/// Permit from [`Places`]. Dropping it releases the permit.
+/// Permit from [`CallLimiter`]. Dropping it releases the permit.
 #[derive(Debug)]
-struct Place(Places);
+struct CallPermit(CallLimiter);
 
-impl Places {
+impl CallLimiter {
     fn new(count: usize) -> Self {
         Self(Arc::new((Mutex::new(count), Condvar::new())))
     }
 
     /// Waits for a free permit and acquires it.
-    fn take(&self) -> Place {
+    fn acquire(&self) -> CallPermit {
         let (free, freed) = &*self.0;
         let free = free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = freed.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
         *free -= 1;
-        Place(self.clone())
+        CallPermit(self.clone())
     }
 }
 
-impl Drop for Place {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         let (free, freed) = &*self.0.0;
         *free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
@@ -154,7 +155,7 @@ impl Drop for Place {
 }
 
 /// Returns `true` if every process that could make a reported call has exited.
-fn is_over(calls: &OwnedFd) -> bool {
+fn is_closed(calls: &OwnedFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut polled = [PollFd::new(calls, PollFlags::IN)];
     let ready = poll(&mut polled, Some(&Timespec::default()));
@@ -162,18 +163,19 @@ fn is_over(calls: &OwnedFd) -> bool {
 }
 
 /// Reported `connect` call: the socket, and the address at the time of the call.
-struct Attempt {
+struct ConnectCall {
     /// `/proc` directory of the calling thread.
     thread: OwnedFd,
     socket: OwnedFd,
     address: Vec<u8>,
 }
 
-impl Attempt {
-    fn of(call: &ReportedCall, calls: &OwnedFd) -> Result<Self, i32> {
+impl ConnectCall {
+    fn read(call: &ReportedCall, calls: &OwnedFd) -> Result<Self, i32> {
         let [socket, at, length, ..] = call.arguments;
-        let way = format!("/proc/{}", call.thread);
-        let thread = openat(CWD, way, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
+        let proc_path = format!("/proc/{}", call.thread);
+        let thread =
+            openat(CWD, proc_path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(errno_code)?;
         // Checks that the thread id has not been reused.
         if !call.is_waiting(calls) {
             return Err(libc::EINTR);
@@ -185,11 +187,12 @@ impl Attempt {
         if length > MAX_LEN {
             return Err(libc::EINVAL);
         }
-        let process = handle(call.thread, &thread)?;
-        let socket = pidfd_getfd(process, socket.cast_signed(), PidfdGetfdFlags::empty()).map_err(number)?;
+        let process = open_pidfd(call.thread, &thread)?;
+        let socket =
+            pidfd_getfd(process, socket.cast_signed(), PidfdGetfdFlags::empty()).map_err(errno_code)?;
         let mut address = vec![0; length];
         let memory =
-            openat(&thread, "mem", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
+            openat(&thread, "mem", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(errno_code)?;
         File::from(memory).read_exact_at(&mut address, at).map_err(|_| libc::EFAULT)?;
         if !call.is_waiting(calls) {
             return Err(libc::EINTR);
@@ -197,25 +200,25 @@ impl Attempt {
         Ok(Self { thread, socket, address })
     }
 
-    fn make(&self, connections: &Connections, is_waiting: impl Fn() -> bool) -> Result<(), i32> {
+    fn connect(&self, connections: &Connections, is_waiting: impl Fn() -> bool) -> Result<(), i32> {
         match socket_domain(&self.socket) {
             Ok(AddressFamily::UNIX) => self.connect_unix(&connections.own),
             Ok(_) => {
-                let is_stream = socket_type(&self.socket).map_err(number)? == SocketType::STREAM;
+                let is_stream = socket_type(&self.socket).map_err(errno_code)? == SocketType::STREAM;
                 if !is_stream {
                     return connect(&self.socket, &self.address);
                 }
                 if let Some(services) = &connections.services {
-                    services.permit(&self.address, &self.thread, &is_waiting)?;
+                    services.request_permission(&self.address, &self.thread, &is_waiting)?;
                 }
                 internet::connect(&self.socket, &self.address, is_waiting)
             }
-            Err(error) => Err(number(error)),
+            Err(error) => Err(errno_code(error)),
         }
     }
 
     fn connect_unix(&self, own: &[u64]) -> Result<(), i32> {
-        let (family, name) = self.address.split_at_checked(FAMILY).ok_or(libc::EINVAL)?;
+        let (family, name) = self.address.split_at_checked(FAMILY_LEN).ok_or(libc::EINVAL)?;
         if family != UNIX.to_ne_bytes() {
             return Err(libc::EINVAL);
         }
@@ -225,48 +228,48 @@ impl Attempt {
         }
         let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
         let target = self.open(path)?;
-        let stat = fstat(&target).map_err(number)?;
+        let stat = fstat(&target).map_err(errno_code)?;
         if !FileType::from_raw_mode(stat.st_mode).is_socket() {
             return Err(libc::ECONNREFUSED);
         }
-        if !own.contains(&mount_id(&target).map_err(number)?) {
+        if !own.contains(&mount_id(&target).map_err(errno_code)?) {
             return Err(libc::EACCES);
         }
         // The kernel resolves this path in this process, where it refers to the opened file.
-        let way = format!("/proc/self/fd/{}\0", target.as_raw_fd());
-        connect(&self.socket, &[family, way.as_bytes()].concat())
+        let proc_path = format!("/proc/self/fd/{}\0", target.as_raw_fd());
+        connect(&self.socket, &[family, proc_path.as_bytes()].concat())
     }
 
     /// Opens a path relative to the sandbox's root and working directory.
     fn open(&self, path: &[u8]) -> Result<OwnedFd, i32> {
         let root = openat(&self.thread, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-        let root = root.map_err(number)?;
+        let root = root.map_err(errno_code)?;
         let path = if path.starts_with(b"/") {
             path.to_vec()
         } else {
-            let folder = readlinkat(&self.thread, "cwd", Vec::new()).map_err(number)?;
+            let folder = readlinkat(&self.thread, "cwd", Vec::new()).map_err(errno_code)?;
             [folder.as_bytes(), path].join(&b'/')
         };
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        openat2(root, std::ffi::OsStr::from_bytes(&path), flags, Mode::empty(), resolve).map_err(number)
+        openat2(root, std::ffi::OsStr::from_bytes(&path), flags, Mode::empty(), resolve).map_err(errno_code)
     }
 }
 
 /// Opens a pidfd of the thread, or of its process if the kernel has no pidfds for threads.
-fn handle(thread: u32, directory: &OwnedFd) -> Result<OwnedFd, i32> {
+fn open_pidfd(thread: u32, directory: &OwnedFd) -> Result<OwnedFd, i32> {
     let pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(libc::ESRCH);
-    match pidfd_open(pid(thread)?, PidfdFlags::from_bits_retain(THREAD)) {
+    match pidfd_open(pid(thread)?, PidfdFlags::from_bits_retain(PIDFD_THREAD)) {
         Err(Errno::INVAL) => {}
-        opened => return opened.map_err(number),
+        opened => return opened.map_err(errno_code),
     }
     let status = openat(directory, "status", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let mut text = String::new();
-    File::from(status.map_err(number)?).read_to_string(&mut text).map_err(|_| libc::ESRCH)?;
+    File::from(status.map_err(errno_code)?).read_to_string(&mut text).map_err(|_| libc::ESRCH)?;
     let leader = text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
-    pidfd_open(pid(leader.ok_or(libc::ESRCH)?)?, PidfdFlags::empty()).map_err(number)
+    pidfd_open(pid(leader.ok_or(libc::ESRCH)?)?, PidfdFlags::empty()).map_err(errno_code)
 }
 
-fn number(error: Errno) -> i32 {
+fn errno_code(error: Errno) -> i32 {
     error.raw_os_error()
 }

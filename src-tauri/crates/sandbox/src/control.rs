@@ -119,7 +119,8 @@ pub enum UnmountProof {
     Proved,
     /// The path is no longer visible, but a process still has one of its files open. Restarting the server ends that
     /// access.
-    Held,
+    #[serde(rename = "held")]
+    StillOpen,
 }
 
 /// Reason a request was refused.
@@ -216,24 +217,24 @@ pub enum Enforcement {
 impl Mount {
     /// Creates a mount of `path`, a file or a directory.
     pub fn new(path: impl Into<String>, access: MountAccess) -> Self {
-        Self { path: path.into(), access, file: false, closed: vec![], kept: vec![], named: false }
+        Self { path: path.into(), access, file: false, read_only: vec![], pinned: vec![], approved: false }
     }
 
-    /// Sets [`Mount::closed`], the paths that stay read-only inside the mount.
+    /// Sets [`Mount::read_only`], the paths that stay read-only inside the mount.
     #[must_use]
-    pub fn closing(self, closed: Vec<String>) -> Self {
-        Self { closed, ..self }
+    pub fn with_read_only(self, read_only: Vec<String>) -> Self {
+        Self { read_only, ..self }
     }
 
-    /// Sets [`Mount::kept`], the paths that stay read-only and cannot be moved.
+    /// Sets [`Mount::pinned`], the paths that stay read-only and cannot be moved.
     #[must_use]
-    pub fn keeping(self, kept: Vec<String>) -> Self {
-        Self { kept, ..self }
+    pub fn with_pinned(self, pinned: Vec<String>) -> Self {
+        Self { pinned, ..self }
     }
 
     /// Requires `path` to be a regular file.
     #[must_use]
-    pub fn of_file(self) -> Self {
+    pub fn file_only(self) -> Self {
         Self { file: true, ..self }
     }
 }
@@ -256,7 +257,7 @@ mod tests {
         );
         same(&ControlRequest { id: 9, op: ControlOp::List }, r#"{"id":9,"op":"list"}"#);
         same(
-            &ControlReply { id: 8, answer: ControlAnswer::Removed { proof: UnmountProof::Held } },
+            &ControlReply { id: 8, answer: ControlAnswer::Removed { proof: UnmountProof::StillOpen } },
             r#"{"id":8,"answer":"removed","proof":"held"}"#,
         );
         let refused = ControlAnswer::Refused { code: MountRefusal::NoMountPoint, message: "no".into() };

@@ -35,9 +35,9 @@ pub(crate) const READY: u8 = b'r';
 pub(crate) const GO: u8 = b'g';
 
 /// Exit status for a program that does not exist, as in shells.
-const ABSENT: u8 = 127;
+const NOT_FOUND: u8 = 127;
 /// Exit status for a program that cannot be executed, as in shells.
-const UNUSABLE: u8 = 126;
+const NOT_EXECUTABLE: u8 = 126;
 
 /// Executes the server once the sandbox is complete.
 ///
@@ -57,13 +57,13 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let [Ok(egress), Ok(link)] = [egress, link].map(|number| sys::process::take_optional(number)) else {
         return ExitCode::from(2);
     };
-    // Leads a process group, so that a signal to the server also reaches its children. In a run, this process becomes a
+    // Leads a process group so that a signal to the server also reaches its children. In a run, this process becomes a
     // session leader below.
     if link.is_none() && setpgid(None, None).is_err() {
         return ExitCode::from(1);
     }
     let mut gate = File::from(gate);
-    if !passed(&mut gate) {
+    if !wait_for_go(&mut gate) {
         return ExitCode::from(1);
     }
     let last_steps = || -> io::Result<Option<RunStarter>> {
@@ -80,8 +80,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         dup2_stderr(terminal(2).unwrap_or(&stderr))?;
         drop((stdin, stdout, stderr));
         sys::process::close_on_exec_from(3)?;
-        limit_to(limits)?;
-        stay_in_scope()?;
+        apply_limits(limits)?;
+        restrict_scope()?;
         std::env::set_current_dir(cwd)?;
         if reports {
             report_connections(&gate)?;
@@ -90,16 +90,17 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     };
     let mut command = Command::new(program);
     command.args(rest).env("PWD", cwd);
-    let unusable =
-        |error: io::Error| (if error.kind() == io::ErrorKind::NotFound { ABSENT } else { UNUSABLE }, error);
+    let exec_failure = |error: io::Error| {
+        (if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE }, error)
+    };
     let (status, error) = match last_steps() {
-        Ok(None) => unusable(command.exec()),
+        Ok(None) => exec_failure(command.exec()),
         Ok(Some(starter)) => match starter.start(&mut command) {
             Ok(child) => {
                 drop(gate);
                 return ExitCode::from(starter.wait(child).unwrap_or(FAILED));
             }
-            Err(error) => unusable(error),
+            Err(error) => exec_failure(error),
         },
         Err(error) => (FAILED, error),
     };
@@ -121,7 +122,7 @@ fn report_connections(gate: &File) -> io::Result<()> {
 
 /// Applies limits to the server and its descendants. The process limit covers the whole sandbox, because the kernel
 /// counts processes per user namespace.
-fn limit_to(limits: ResourceLimits) -> io::Result<()> {
+fn apply_limits(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Core, Some(0))?;
     limit(Resource::Data, limits.memory)?;
     limit(Resource::Nproc, limits.processes)?;
@@ -134,7 +135,7 @@ fn limit_to(limits: ResourceLimits) -> io::Result<()> {
 ///
 /// Landlock does not restrict files here, because its rules can only be tightened, while grants can also be added.
 /// Mounts restrict files instead.
-fn stay_in_scope() -> io::Result<()> {
+fn restrict_scope() -> io::Result<()> {
     let scoped =
         Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::from_all(ABI::V6));
     let confined = scoped.and_then(Ruleset::create).and_then(RulesetCreated::restrict_self);
@@ -144,11 +145,11 @@ fn stay_in_scope() -> io::Result<()> {
 /// Lowers a limit to `value`. Never raises it.
 fn limit(resource: Resource, value: Option<u64>) -> io::Result<()> {
     let Some(value) = value else { return Ok(()) };
-    let value = getrlimit(resource).maximum.map_or(value, |most| value.min(most));
+    let value = getrlimit(resource).maximum.map_or(value, |maximum| value.min(maximum));
     Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
 }
 
-fn passed(gate: &mut File) -> bool {
+fn wait_for_go(gate: &mut File) -> bool {
     let mut word = [0];
     gate.write_all(&[READY]).is_ok() && gate.read_exact(&mut word).is_ok() && word == [GO]
 }

@@ -67,7 +67,7 @@ pub fn receive_listener(number: &str) -> io::Result<TcpListener> {
 }
 
 /// Receives one byte (`None` at EOF) and the sender's process id. `SO_PASSCRED` must be set on the stream.
-pub(crate) fn word_and_sender(stream: impl AsFd) -> io::Result<(Option<u8>, Option<Pid>)> {
+pub(crate) fn receive_byte_and_sender(stream: impl AsFd) -> io::Result<(Option<u8>, Option<Pid>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];

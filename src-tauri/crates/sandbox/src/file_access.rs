@@ -80,7 +80,7 @@ pub enum ToView {
         /// Number repeated in [`FromView::Reserved`].
         number: u64,
     },
-    /// Lists the folders mounted over the view, and ends the reservation.
+    /// Lists the folders mounted over the view and ends the reservation.
     Mounted {
         /// Absolute paths.
         paths: Vec<String>,

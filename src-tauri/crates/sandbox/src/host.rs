@@ -10,7 +10,7 @@ use crate::spec::View;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostTree {
     /// Shown entries of the host's root directory: system directories such as `/bin`, or all entries.
-    pub(crate) tops: Vec<(String, RootEntry)>,
+    pub(crate) root_entries: Vec<(String, RootEntry)>,
     /// Paths below `/etc` that programs need, for the roots view.
     pub(crate) etc: Vec<String>,
     /// Files in `/proc` to hide, because they describe or change the machine.
@@ -25,10 +25,10 @@ pub(crate) enum RootEntry {
     /// Symlink with this target. On most current systems, `/bin` and similar paths link into `/usr`.
     Link(String),
     /// Directory or, rarely, a file.
-    There,
+    Present,
 }
 
-const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+const SYSTEM_DIRS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
 /// Directories in which some distributions keep programs and libraries outside `/usr`.
 const STORES: &[&str] = &["/nix", "/gnu"];
@@ -106,13 +106,13 @@ const READ_ONLY: &[&str] = &[
 
 impl HostTree {
     /// Inspects this machine for a sandbox with this view, and possibly a TUN device.
-    pub(crate) fn look(is_root: bool, view: &View, has_tun: bool) -> io::Result<Self> {
-        let tops = match view {
-            View::Roots { .. } | View::Served { .. } => Self::system(),
-            View::HostRead { private_tmp, .. } => Self::whole(*private_tmp)?,
+    pub(crate) fn inspect(is_root: bool, view: &View, has_tun: bool) -> io::Result<Self> {
+        let root_entries = match view {
+            View::Roots { .. } | View::Served { .. } => Self::system_entries(),
+            View::HostRead { private_tmp, .. } => Self::all_entries(*private_tmp)?,
         };
         // For ordinary users, file modes protect these paths. Root bypasses file modes.
-        let guard = |list: &[&str]| if is_root { existing(list) } else { vec![] };
+        let existing_if_root = |list: &[&str]| if is_root { existing(list) } else { vec![] };
         let masked = existing(if is_root { MASKED } else { MASKED_FOR_USERS });
         let mut etc = match view {
             View::Roots { .. } => existing(ETC),
@@ -120,29 +120,29 @@ impl HostTree {
             View::HostRead { .. } => vec![],
         };
         etc.retain(|path| !has_tun || ![RESOLVER_FILE, HOSTS_FILE].contains(&path.as_str()));
-        Ok(Self { tops, etc, masked, read_only_paths: guard(READ_ONLY) })
+        Ok(Self { root_entries, etc, masked, read_only_paths: existing_if_root(READ_ONLY) })
     }
 
     /// Returns the entries that must be mounted before the sandbox's first program runs.
     pub(crate) fn frame(&self) -> impl Iterator<Item = &(String, RootEntry)> {
-        self.tops.iter().filter(|top| is_frame(top))
+        self.root_entries.iter().filter(|top| is_frame(top))
     }
 
     /// Returns the paths of the remaining entries, which are mounted after the frame.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &String> {
-        self.tops.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
+        self.root_entries.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
     }
 
-    fn system() -> Vec<(String, RootEntry)> {
-        let tops = ["/usr"]
+    fn system_entries() -> Vec<(String, RootEntry)> {
+        let root_entries = ["/usr"]
             .iter()
-            .chain(TOPS)
-            .filter_map(|path| Some(((*path).to_owned(), RootEntry::of(Path::new(path))?)));
-        tops.collect()
+            .chain(SYSTEM_DIRS)
+            .filter_map(|path| Some(((*path).to_owned(), RootEntry::at(Path::new(path))?)));
+        root_entries.collect()
     }
 
-    fn whole(private_tmp: bool) -> io::Result<Vec<(String, RootEntry)>> {
-        let mut tops = Vec::new();
+    fn all_entries(private_tmp: bool) -> io::Result<Vec<(String, RootEntry)>> {
+        let mut root_entries = Vec::new();
         for entry in fs::read_dir("/")? {
             // No program uses top-level names that are not UTF-8.
             let Ok(name) = entry?.file_name().into_string() else { continue };
@@ -150,27 +150,27 @@ impl HostTree {
                 continue;
             }
             let path = format!("/{name}");
-            if let Some(top) = RootEntry::of(Path::new(&path)) {
-                tops.push((path, top));
+            if let Some(top) = RootEntry::at(Path::new(&path)) {
+                root_entries.push((path, top));
             }
         }
-        tops.extend(existing(SYS).into_iter().map(|path| (path, RootEntry::There)));
-        tops.sort();
-        Ok(tops)
+        root_entries.extend(existing(SYS).into_iter().map(|path| (path, RootEntry::Present)));
+        root_entries.sort();
+        Ok(root_entries)
     }
 }
 
 impl RootEntry {
-    fn of(path: &Path) -> Option<Self> {
+    fn at(path: &Path) -> Option<Self> {
         if let Ok(target) = fs::read_link(path) {
             return target.to_str().map(|target| Self::Link(target.to_owned()));
         }
-        path.exists().then_some(Self::There)
+        path.exists().then_some(Self::Present)
     }
 }
 
 fn is_frame((path, top): &(String, RootEntry)) -> bool {
-    *top != RootEntry::There || path == "/usr" || [TOPS, STORES].concat().contains(&path.as_str())
+    *top != RootEntry::Present || path == "/usr" || [SYSTEM_DIRS, STORES].concat().contains(&path.as_str())
 }
 
 fn existing(paths: &[&str]) -> Vec<String> {

@@ -44,7 +44,7 @@ use crate::{
     service_link::ServiceLink,
     spec::{NetworkAccess, Spec, View},
     special, sys,
-    sys::process::NONE,
+    sys::process::NO_DESCRIPTOR,
 };
 
 /// Running supervisor, as seen by the trusted process.
@@ -104,12 +104,12 @@ impl KillHandle {
 }
 
 impl KillHandle {
-    /// Waits up to `patience` for the supervisor to clean up and exit, then kills it. The control stream must already
+    /// Waits up to `timeout` for the supervisor to clean up and exit, then kills it. The control stream must already
     /// be closed.
-    pub fn kill_after(self, patience: Duration) {
+    pub fn kill_after(self, timeout: Duration) {
         let kill = self.clone();
         let wait = move || {
-            let left = Timespec::try_from(patience).unwrap_or_default();
+            let left = Timespec::try_from(timeout).unwrap_or_default();
             let ended = poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&left));
             if !matches!(ended, Ok(1..)) {
                 self.kill();
@@ -171,7 +171,7 @@ pub fn launch_run(
 }
 
 fn launch_in(
-    place: Option<&CgroupRoot>,
+    cgroup_root: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
@@ -180,7 +180,7 @@ fn launch_in(
     let (stdout, stdout_theirs) = pipe()?;
     let (stderr, stderr_theirs) = pipe()?;
     let streams = [stdin_theirs, stdout_theirs, stderr_theirs];
-    let started = start_supervisor(place, spec, supervisor_program, (streams, None), on_ended)?;
+    let started = start_supervisor(cgroup_root, spec, supervisor_program, (streams, None), on_ended)?;
     let StartedSupervisor { control, pid, kill, egress, view, services } = started;
     Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress, view, services })
 }
@@ -197,7 +197,7 @@ struct StartedSupervisor {
 
 /// Starts a supervisor whose server gets these standard streams. A run also has a link to the process that started it.
 fn start_supervisor(
-    place: Option<&CgroupRoot>,
+    cgroup_root: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
     (stdio, link): ([OwnedFd; 3], Option<OwnedFd>),
@@ -208,8 +208,11 @@ fn start_supervisor(
     let (egress, egress_theirs) = pair_if(spec.network != NetworkAccess::None)?;
     let (services, services_theirs) = pair_if(spec.network == NetworkAccess::ProxiedWithServices)?;
     let (view, view_theirs) = pair_if(matches!(spec.view, View::Served { .. }))?;
-    let group = place.map(|place| place.make(&spec.limits)).transpose()?;
-    let door = group.as_ref().map(|group| Ok::<_, io::Error>((group.door()?, group.has()))).transpose()?;
+    let group = cgroup_root.map(|cgroup_root| cgroup_root.create_group(&spec.limits)).transpose()?;
+    let cgroup_procs = group
+        .as_ref()
+        .map(|group| Ok::<_, io::Error>((group.open_procs()?, group.enforced())))
+        .transpose()?;
     let start_failed =
         |source| SandboxLaunchError::Start { program: supervisor_program.display().to_string(), source };
     let theirs = SupervisorInputs {
@@ -222,7 +225,7 @@ fn start_supervisor(
         view: view_theirs,
         link,
         services: services_theirs,
-        door,
+        cgroup_procs,
     };
 
     let (started, start) = mpsc::channel();
@@ -242,8 +245,8 @@ fn start_supervisor(
         on_ended(ended.unwrap_or(SandboxExit { status: None, signal: None }));
         drop(group);
     })?;
-    let gone = |_| io::Error::other("the spawning thread has exited");
-    let (kill, pid) = start.recv().map_err(gone)?.map_err(start_failed)?;
+    let thread_exited = |_| io::Error::other("the spawning thread has exited");
+    let (kill, pid) = start.recv().map_err(thread_exited)?.map_err(start_failed)?;
     let (egress, services) = (egress.map(Egress), services.map(ServiceLink::new));
     Ok(StartedSupervisor { control, pid, kill, egress, view, services })
 }
@@ -262,7 +265,7 @@ struct SupervisorInputs {
     link: Option<OwnedFd>,
     /// Link for services on this computer.
     services: Option<OwnedFd>,
-    door: Option<(OwnedFd, CgroupLimits)>,
+    cgroup_procs: Option<(OwnedFd, CgroupLimits)>,
 }
 
 impl SupervisorInputs {
@@ -279,14 +282,14 @@ impl SupervisorInputs {
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
-        if let Some((door, controlled)) = &self.door {
-            command.args([door.as_raw_fd().to_string(), serde_json::to_string(controlled)?]);
+        if let Some((cgroup_procs, controlled)) = &self.cgroup_procs {
+            command.args([cgroup_procs.as_raw_fd().to_string(), serde_json::to_string(controlled)?]);
         }
         sys::process::die_with_parent(&mut command);
         let mut needed = vec![self.spec.as_fd(), self.control.as_fd(), self.special.as_fd()];
         let passed = [&self.egress, &self.view, &self.link, &self.services];
         needed.extend(passed.into_iter().flatten().map(AsFd::as_fd));
-        needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
+        needed.extend(self.cgroup_procs.iter().map(|(cgroup_procs, _)| cgroup_procs.as_fd()));
         sys::process::inherit(&mut command, &needed);
         command.spawn()
     }
@@ -298,9 +301,9 @@ fn pair_if(wanted: bool) -> io::Result<(Option<UnixStream>, Option<OwnedFd>)> {
     Ok(pair.map_or((None, None), |(ours, theirs)| (Some(ours), Some(theirs.into()))))
 }
 
-/// Returns the number of a descriptor, or [`NONE`], for the command line.
+/// Returns the number of a descriptor, or [`NO_DESCRIPTOR`], for the command line.
 fn number_or_none(descriptor: &Option<OwnedFd>) -> String {
-    descriptor.as_ref().map_or(NONE.to_owned(), |descriptor| descriptor.as_raw_fd().to_string())
+    descriptor.as_ref().map_or(NO_DESCRIPTOR.to_owned(), |descriptor| descriptor.as_raw_fd().to_string())
 }
 
 /// Opens a pidfd of `child`. Must be called before `child` is reaped, because its process id can be reused afterwards.
@@ -361,8 +364,8 @@ mod tests {
             mounts: vec![],
             network: NetworkAccess::None,
             unix_sockets: UnixSockets::None,
-            closed: vec![],
-            kept: vec![],
+            read_only: vec![],
+            pinned: vec![],
             hidden: vec![],
             limits: ResourceLimits { cpu: Some(50), ..ResourceLimits::default() },
             state_dir: text("state"),
@@ -370,9 +373,10 @@ mod tests {
         };
         let tests = std::env::current_exe().unwrap();
         let program = tests.ancestors().nth(2).unwrap().join("ironcurtain-sandbox");
-        let place = CgroupRoot::bare();
+        let cgroup_root = CgroupRoot::without_controllers();
         let (end, ended) = mpsc::channel();
-        let launched = launch_in(place.as_ref(), &spec, &program, move |how| _ = end.send(how)).unwrap();
+        let launched =
+            launch_in(cgroup_root.as_ref(), &spec, &program, move |how| _ = end.send(how)).unwrap();
         let mut control = ControlClient::new(launched.control, TIMEOUT).unwrap();
         assert_eq!(control.event().unwrap(), SandboxEvent::Started);
         let SandboxEvent::Limited { memory, cpu, .. } = control.event().unwrap() else {
@@ -380,9 +384,13 @@ mod tests {
         };
         // Without controllers, a group enforces no limits, and the event must report this.
         assert_eq!((memory, cpu), (Enforcement::Process, Enforcement::Unenforced));
-        let Some(place) = place else { return };
-        let group =
-            fs::read_dir(place.dir()).unwrap().flatten().find(|entry| entry.path().is_dir()).unwrap().path();
+        let Some(cgroup_root) = cgroup_root else { return };
+        let group = fs::read_dir(cgroup_root.dir())
+            .unwrap()
+            .flatten()
+            .find(|entry| entry.path().is_dir())
+            .unwrap()
+            .path();
         // The group contains bubblewrap, the init process of the sandbox, and the server.
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap().lines().count(), 3);
         drop(launched.stdin);
@@ -392,6 +400,6 @@ mod tests {
             assert!(Instant::now() < deadline, "the group was not removed");
             thread::yield_now();
         }
-        fs::remove_dir(place.dir()).unwrap();
+        fs::remove_dir(cgroup_root.dir()).unwrap();
     }
 }

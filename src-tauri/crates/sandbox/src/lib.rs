@@ -15,12 +15,12 @@
 
 pub mod autostart;
 #[cfg(unix)]
-mod bound;
-#[cfg(unix)]
 pub mod client;
 pub mod control;
 mod error;
 pub mod file_access;
+#[cfg(unix)]
+mod linked_child;
 mod outcome;
 mod spec;
 
@@ -51,7 +51,7 @@ mod mountinfo;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
-mod place;
+mod nofollow;
 #[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
@@ -83,12 +83,10 @@ mod tun;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
-#[cfg(unix)]
-pub use bound::{BoundChild, Hold, spawn_bound};
 #[cfg(target_os = "linux")]
 pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
-pub use check::{check, check_tun, without_tun};
+pub use check::{check, check_tun, describe_missing_tun};
 pub use control::{
     ControlAnswer, ControlOp, ControlReply, ControlRequest, Enforcement, FromSupervisor, MountRefusal,
     SandboxEvent, UnmountProof,
@@ -98,25 +96,27 @@ pub use error::SandboxLaunchError;
 pub use fd_passing::receive_listener;
 #[cfg(target_os = "linux")]
 pub use launch::{Egress, KillHandle, LaunchedRun, LaunchedSandbox, launch, launch_run};
+#[cfg(unix)]
+pub use linked_child::{KillOnDrop, LinkedChild, spawn_linked};
 pub use outcome::{Availability, SandboxExit};
 #[cfg(target_os = "linux")]
 pub use program::program;
 #[cfg(target_os = "linux")]
 pub use proxy_config::{AddressRange, PROXY_PROGRAM, ProxyConfig, RangeError};
 #[cfg(target_os = "linux")]
-pub use service_link::{ServiceLink, ServiceRequest, computer_listens};
+pub use service_link::{ServiceLink, ServiceRequest, is_host_port_listening};
 pub use spec::{
     Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, SOCKET_FOLDER, Spec, SpecError,
     UnixSockets, View,
 };
 #[cfg(target_os = "linux")]
 pub use sys::{
-    memory::give_large_blocks_back,
-    signals::{Signals, unblocked},
+    memory::return_large_blocks,
+    signals::{Signals, with_unblocked},
 };
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     Egress, KillHandle, LaunchedRun, LaunchedSandbox, ServiceLink, ServiceRequest, check, check_tun,
-    computer_listens, give_large_blocks_back, launch, launch_run, prepare_control_groups, program,
-    without_tun,
+    describe_missing_tun, is_host_port_listening, launch, launch_run, prepare_control_groups, program,
+    return_large_blocks,
 };

@@ -5,13 +5,13 @@ const LISTEN: &str = "0A";
 
 /// Returns `true` if a socket in the table listens on this port, at any address.
 pub(crate) fn is_listening(table: &str, port: u16) -> bool {
-    let at = |line: &str| {
+    let parse_line = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);
         let (local, state) = (words.next()?, words.nth(1)?);
         let number = u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok()?;
         Some(state == LISTEN && number == port)
     };
-    table.lines().skip(1).any(|line| at(line) == Some(true))
+    table.lines().skip(1).any(|line| parse_line(line) == Some(true))
 }
 
 #[cfg(test)]

@@ -31,9 +31,9 @@ use source::MountSource;
 use crate::{
     control::{MountRefusal, UnmountProof},
     mount_plan::MountPlan,
-    place::{FileId, is_at_or_below, is_below},
+    nofollow::{FileId, is_at_or_below, is_below},
     spec::{Mount, MountAccess, is_normal},
-    special::{NotWatched, SpecialLink, is_folder},
+    special::{SpecialFileLink, WatchFolderError, is_folder},
 };
 
 /// Granted paths of one sandbox.
@@ -46,12 +46,12 @@ pub(crate) struct Mounts {
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, GrantedMount>,
     /// Directories of the sandbox's root that are covered by a mount, by path.
-    under: BTreeMap<String, OwnedFd>,
+    covered_dirs: BTreeMap<String, OwnedFd>,
     /// Paths at which a process may still be reading a file through an earlier mount.
-    loose: BTreeSet<String>,
-    made: Vec<CreatedPoint>,
+    still_read: BTreeSet<String>,
+    created_points: Vec<CreatedPoint>,
     masks: Masks,
-    special: SpecialLink,
+    special: SpecialFileLink,
 }
 
 /// Mount of a granted path.
@@ -86,17 +86,27 @@ impl Mounts {
         fixed: BTreeMap<String, u64>,
         view: MountPlan,
         shown: &BTreeMap<String, bool>,
-        special: SpecialLink,
+        special: SpecialFileLink,
     ) -> io::Result<Self> {
-        let mut masks = Masks::of(sandbox.process())?;
+        let mut masks = Masks::new(sandbox.process())?;
         for (path, writable) in shown {
             // In a tree that is read-only as a whole, only hidden paths matter.
             let hidden = || view.hidden_within(std::slice::from_ref(path));
-            masks.put(path, &if *writable { view.below(path) } else { hidden() });
+            masks.set(path, &if *writable { view.below(path) } else { hidden() });
         }
         let granted = BTreeMap::new();
-        let (under, loose) = (BTreeMap::new(), BTreeSet::new());
-        Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), masks, special })
+        let (covered_dirs, still_read) = (BTreeMap::new(), BTreeSet::new());
+        Ok(Self {
+            sandbox,
+            view,
+            fixed,
+            granted,
+            covered_dirs,
+            still_read,
+            created_points: Vec::new(),
+            masks,
+            special,
+        })
     }
 
     /// Returns the namespaces of the running sandbox.
@@ -105,13 +115,13 @@ impl Mounts {
     }
 
     /// Returns a descriptor that becomes ready when a mask may have been lost.
-    pub(crate) fn news(&self) -> PollFd<'_> {
-        self.masks.news()
+    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
+        self.masks.poll_fd()
     }
 
     /// Returns a descriptor that becomes ready when a pipe or socket was created.
-    pub(crate) fn special_news(&self) -> PollFd<'_> {
-        self.special.news()
+    pub(crate) fn special_poll_fd(&self) -> PollFd<'_> {
+        self.special.poll_fd()
     }
 
     /// Masks new pipes and sockets, restores lost masks, and returns the restored masks. Does nothing while the sandbox
@@ -127,30 +137,30 @@ impl Mounts {
             |path: &str| granted.get(path).is_some_and(|granted| granted.access == MountAccess::ReadWrite);
         masks
             .restore(sandbox, is_written)
-            .or_else(|error| if sandbox.has_ended() { Ok(vec![]) } else { Err(error) })
+            .or_else(|error| if sandbox.is_exiting() { Ok(vec![]) } else { Err(error) })
     }
 
     /// Mounts a path, or widens the access of an existing mount.
     pub(crate) fn add(&mut self, mount: &Mount) -> Result<(), MountError> {
-        let Mount { path, access, closed, kept, named, .. } = mount;
+        let Mount { path, access, read_only, pinned, approved, .. } = mount;
         self.check_path(path)?;
         let mut plan = self.view.below(path);
         if *access == MountAccess::ReadWrite {
-            let is_in = |shut: &String| is_at_or_below(path, shut);
-            if kept.iter().any(is_in) || !named && closed.iter().any(is_in) {
+            let is_in = |protected: &String| is_at_or_below(path, protected);
+            if pinned.iter().any(is_in) || !approved && read_only.iter().any(is_in) {
                 let message = format!("`{path}` is never writable: other programs run it automatically");
                 return Err(MountError::refused(MountRefusal::Protected, message));
             }
-            plan.close_in(path, closed);
-            plan.keep_in(path, kept);
+            plan.set_read_only_in(path, read_only);
+            plan.pin_read_only_in(path, pinned);
         }
         let watched = !mount.file && self.mask_special(path, &mut plan)?;
         match self.add_planned(mount, &plan, watched) {
-            Ok(true) => self.masks.put(path, &plan),
+            Ok(true) => self.masks.set(path, &plan),
             Ok(false) => {}
             Err(error) => {
                 if !self.granted.contains_key(path) {
-                    self.forget_special(path)?;
+                    self.unwatch_special(path)?;
                 }
                 return Err(error);
             }
@@ -182,7 +192,7 @@ impl Mounts {
         Ok(true)
     }
 
-    /// Makes a read-write mount read-only, and checks that no process can still write to it.
+    /// Makes a read-write mount read-only and checks that no process can still write to it.
     pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<UnmountProof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
         let mut plan = self.view.below(path);
@@ -201,27 +211,27 @@ impl Mounts {
         };
         let proof = self.change(path, Some(before.mount_id), Some(source))?;
         self.granted.insert(path.to_owned(), granted);
-        self.masks.put(path, &plan);
-        Ok(proof.unwrap_or(UnmountProof::Held))
+        self.masks.set(path, &plan);
+        Ok(proof.unwrap_or(UnmountProof::StillOpen))
     }
 
-    /// Unmounts a path, and checks that no process still uses it.
+    /// Unmounts a path and checks that no process still uses it.
     pub(crate) fn remove(&mut self, path: &str) -> Result<UnmountProof, MountError> {
         let Some(granted) = self.granted.get(path).copied() else {
             return Err(not_granted(path));
         };
         let proof = self.change(path, Some(granted.mount_id), None)?;
         self.granted.remove(path);
-        self.masks.take_away(path);
-        self.forget_special(path)?;
-        Ok(proof.unwrap_or(UnmountProof::Held))
+        self.masks.remove(path);
+        self.unwatch_special(path)?;
+        Ok(proof.unwrap_or(UnmountProof::StillOpen))
     }
 
-    fn forget_special(&mut self, path: &str) -> Result<(), MountError> {
-        self.special.forget(path).map_err(|error| MountError::Broken(error.to_string()))
+    fn unwatch_special(&mut self, path: &str) -> Result<(), MountError> {
+        self.special.unwatch(path).map_err(|error| MountError::Broken(error.to_string()))
     }
 
-    /// Watches a folder for pipes and sockets, and adds the existing ones to the plan. Returns `false` if the path is
+    /// Watches a folder for pipes and sockets and adds the existing ones to the plan. Returns `false` if the path is
     /// not a folder.
     fn mask_special(&mut self, path: &str, plan: &mut MountPlan) -> Result<bool, MountError> {
         if !is_folder(path) {
@@ -230,8 +240,8 @@ impl Mounts {
         // The session folder's special files belong to the sandbox, and program folders are watched separately.
         let hidden = plan.hidden().chain(self.fixed.keys()).cloned().collect();
         let found = self.special.watch(path, hidden).map_err(|error| match error {
-            NotWatched::Refused(reason) => MountError::refused(MountRefusal::Special, reason),
-            NotWatched::Broken(error) => MountError::Broken(error.to_string()),
+            WatchFolderError::Refused(reason) => MountError::refused(MountRefusal::Special, reason),
+            WatchFolderError::Broken(error) => MountError::Broken(error.to_string()),
         })?;
         plan.mask_special(found);
         Ok(true)
@@ -249,43 +259,49 @@ impl Mounts {
         old: Option<u64>,
         new: Option<MountSource>,
     ) -> Result<Option<UnmountProof>, MountError> {
-        let comes = new.as_ref().map(|new| new.mount_id);
+        let new_id = new.as_ref().map(|new| new.mount_id);
         let others = self.granted.values().map(|granted| granted.mount_id).filter(|id| Some(*id) != old);
-        let granted = others.chain(comes).collect();
+        let granted = others.chain(new_id).collect();
         let new = new.map(|new| (NewMount { path: path.to_owned(), kind: new.kind }, new.tree));
         let (new, tree) = new.unzip();
         // Mounts on top of this mount move to the enclosing grant, if there is one.
         let lies_on_root = !self.granted.keys().chain(self.fixed.keys()).any(|above| is_below(path, above));
-        let under = if comes.is_none() { self.under.remove(path).filter(|_| lies_on_root) } else { None };
+        let covered_dir =
+            if new_id.is_none() { self.covered_dirs.remove(path).filter(|_| lies_on_root) } else { None };
         let change = MountChange {
             old: old.map(|mount_id| MountedPath { path: path.to_owned(), mount_id }),
             new,
-            carried: self.directly_below(path),
-            made: self.made.clone(),
+            nested: self.directly_below(path),
+            created_points: self.created_points.clone(),
             path: path.to_owned(),
-            under,
+            covered_dir,
             granted,
         };
-        let (outcome, under) = self.sandbox.change(change, tree)?;
-        self.made = outcome.made;
-        self.under.extend(under.map(|under| (path.to_owned(), under)));
-        Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
+        let (outcome, covered_dir) = self.sandbox.change(change, tree)?;
+        self.created_points = outcome.created_points;
+        self.covered_dirs.extend(covered_dir.map(|covered_dir| (path.to_owned(), covered_dir)));
+        Ok(outcome.unmount_outcome.map(|unmount_outcome| self.combine_proofs(path, new_id, unmount_outcome)))
     }
 
     /// Combines the outcomes of the last and earlier mounts at `path` into a proof. A file that another mount still
     /// shows counts as removed only once that mount is removed.
-    fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> UnmountProof {
-        let held_before = self.loose.remove(path);
-        let Some(instead) = let_go.instead else {
-            return if held_before { UnmountProof::Held } else { let_go.proof };
+    fn combine_proofs(
+        &mut self,
+        path: &str,
+        new_id: Option<u64>,
+        unmount_outcome: UnmountOutcome,
+    ) -> UnmountProof {
+        let held_before = self.still_read.remove(path);
+        let Some(replacement) = unmount_outcome.replacement else {
+            return if held_before { UnmountProof::StillOpen } else { unmount_outcome.proof };
         };
-        if held_before || let_go.loose {
-            let by = |(_, granted): &(&String, &GrantedMount)| granted.mount_id == instead;
+        if held_before || unmount_outcome.still_read {
+            let by = |(_, granted): &(&String, &GrantedMount)| granted.mount_id == replacement;
             let shown_by = || self.granted.iter().find(by).map(|(path, _)| path.clone());
-            let shown_by = if comes == Some(instead) { Some(path.to_owned()) } else { shown_by() };
-            self.loose.extend(shown_by);
+            let shown_by = if new_id == Some(replacement) { Some(path.to_owned()) } else { shown_by() };
+            self.still_read.extend(shown_by);
         }
-        let_go.proof
+        unmount_outcome.proof
     }
 
     /// Returns the mounts directly below `path`. Deeper mounts move along with them.
@@ -296,8 +312,8 @@ impl Mounts {
             .filter(|(other, _)| is_below(other, path))
             .map(|(path, mount_id)| MountedPath { path: path.clone(), mount_id })
             .collect();
-        let paths: Vec<String> = below.iter().map(|placed| placed.path.clone()).collect();
-        below.retain(|placed| !paths.iter().any(|between| is_below(&placed.path, between)));
+        let paths: Vec<String> = below.iter().map(|mounted| mounted.path.clone()).collect();
+        below.retain(|mounted| !paths.iter().any(|between| is_below(&mounted.path, between)));
         below
     }
 
@@ -311,8 +327,8 @@ impl Mounts {
                 ),
             ));
         }
-        let kernels = ["/proc", "/sys", "/dev"].iter().any(|own| path == *own || is_below(path, own));
-        if kernels || self.fixed.contains_key(path) {
+        let is_kernel_path = ["/proc", "/sys", "/dev"].iter().any(|own| path == *own || is_below(path, own));
+        if is_kernel_path || self.fixed.contains_key(path) {
             return Err(MountError::refused(
                 MountRefusal::Reserved,
                 format!("`{path}` belongs to the sandbox itself and cannot be granted"),

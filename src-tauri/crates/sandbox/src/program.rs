@@ -25,25 +25,25 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     let _ = rustix::thread::set_name(c"ironcurtain-sandbox");
     let args: Vec<String> = args.collect();
     match args.split_first() {
-        Some((part, rest)) if part == "--supervise" => supervisor::run(rest),
-        Some((part, rest)) if part == "--enter" => enter::run(rest),
-        Some((part, rest)) if part == "--view" => served::run(rest),
-        Some((part, rest)) if part == "--tun" => tun::run(rest),
-        Some((part, rest)) if part == "--connect" => connect(rest),
+        Some((role, rest)) if role == "--supervise" => supervisor::run(rest),
+        Some((role, rest)) if role == "--enter" => enter::run(rest),
+        Some((role, rest)) if role == "--view" => served::run(rest),
+        Some((role, rest)) if role == "--tun" => tun::run(rest),
+        Some((role, rest)) if role == "--connect" => connect(rest),
         _ => command::run(args),
     }
 }
 
 /// Runs as ssh's `ProxyCommand` inside a sandbox that has a proxy.
 fn connect(target: &[String]) -> ExitCode {
-    let said = match target {
+    let result = match target {
         [host, port] => {
             ironcurtain_egress::connect::run(host, port, std::env::var("HTTP_PROXY").ok().as_deref())
                 .map_err(|error| format!("{NAME}: {error}\n"))
         }
         _ => Err(CONNECT_USAGE.to_owned()),
     };
-    let Err(problem) = said else { return ExitCode::SUCCESS };
+    let Err(problem) = result else { return ExitCode::SUCCESS };
     // Ignores a closed standard error: the exit status still reports the failure.
     let _ = io::stderr().write_all(problem.as_bytes());
     ExitCode::FAILURE

@@ -77,10 +77,10 @@ impl RunLink {
     /// # Errors
     /// Returns an I/O error if sending fails.
     pub fn begin(&self, terminal: Option<RunTerminal>) -> io::Result<()> {
-        tell(&self.0, [BEGIN, terminal.map_or(0, RunTerminal::bits)])
+        send_message(&self.0, [BEGIN, terminal.map_or(0, RunTerminal::bits)])
     }
 
-    /// Waits until the inner process has created the terminal, and returns the terminal's master side.
+    /// Waits until the inner process has created the terminal and returns the terminal's master side.
     ///
     /// # Errors
     /// Fails if the inner process has exited.
@@ -93,7 +93,7 @@ impl RunLink {
     /// # Errors
     /// Returns an I/O error if sending fails.
     pub fn start(&self) -> io::Result<()> {
-        tell(&self.0, [START, 0])
+        send_message(&self.0, [START, 0])
     }
 
     /// Returns the next event, or `None` if none has arrived.
@@ -101,7 +101,7 @@ impl RunLink {
     /// # Errors
     /// Returns an I/O error if receiving fails.
     pub fn event(&self) -> io::Result<Option<LinkEvent>> {
-        match hear(&self.0, RecvFlags::DONTWAIT) {
+        match receive_message(&self.0, RecvFlags::DONTWAIT) {
             Ok(Some([STOPPED, number])) => {
                 let signal = Signal::from_named_raw(number.into());
                 Ok(Some(LinkEvent::Stopped(signal.unwrap_or(Signal::STOP))))
@@ -119,7 +119,7 @@ impl RunLink {
     /// # Errors
     /// Fails if the inner process has exited.
     pub fn resume(&self, foreground: bool) -> io::Result<()> {
-        tell(&self.0, [if foreground { FOREGROUND } else { BACKGROUND }, 0])
+        send_message(&self.0, [if foreground { FOREGROUND } else { BACKGROUND }, 0])
     }
 
     /// Sends a signal to the program's process group.
@@ -127,15 +127,15 @@ impl RunLink {
     /// # Errors
     /// Fails if the inner process has exited.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        tell(&self.0, [SIGNAL, u8::try_from(signal.as_raw()).unwrap_or_default()])
+        send_message(&self.0, [SIGNAL, u8::try_from(signal.as_raw()).unwrap_or_default()])
     }
 
-    /// Closes the terminal of an exited program, and terminates the run.
+    /// Closes the terminal of an exited program and terminates the run.
     ///
     /// # Errors
     /// Fails if the inner process has exited.
     pub fn finish(&self) -> io::Result<()> {
-        tell(&self.0, [FINISH, 0])
+        send_message(&self.0, [FINISH, 0])
     }
 }
 
@@ -164,16 +164,16 @@ impl InnerLink {
 
     /// Waits for the run's terminal settings. Returns `None` if the run has no terminal.
     pub(crate) fn terminal(&self) -> io::Result<Option<RunTerminal>> {
-        match hear(&self.0, RecvFlags::empty())? {
-            Some([BEGIN, bits]) => Ok(RunTerminal::of_bits(bits)),
+        match receive_message(&self.0, RecvFlags::empty())? {
+            Some([BEGIN, bits]) => Ok(RunTerminal::from_bits(bits)),
             Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
-    /// Sends the terminal's master side to the CLI, and waits until the CLI has prepared the terminal.
-    pub(crate) fn give_terminal(&self, terminal: OwnedFd) -> io::Result<()> {
+    /// Sends the terminal's master side to the CLI and waits until the CLI has prepared the terminal.
+    pub(crate) fn send_terminal(&self, terminal: OwnedFd) -> io::Result<()> {
         fd_passing::send(&self.0, terminal)?;
-        match hear(&self.0, RecvFlags::empty())? {
+        match receive_message(&self.0, RecvFlags::empty())? {
             Some([START, _]) => Ok(()),
             Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
@@ -181,7 +181,7 @@ impl InnerLink {
 
     /// Waits for the next command. Returns `None` if the CLI has exited.
     pub(crate) fn command(&self) -> io::Result<Option<LinkCommand>> {
-        Ok(match hear(&self.0, RecvFlags::empty())? {
+        Ok(match receive_message(&self.0, RecvFlags::empty())? {
             Some([FOREGROUND, _]) => Some(LinkCommand::Resume { foreground: true }),
             Some([BACKGROUND, _]) => Some(LinkCommand::Resume { foreground: false }),
             Some([SIGNAL, number]) => Signal::from_named_raw(number.into()).map(LinkCommand::Signal),
@@ -191,11 +191,11 @@ impl InnerLink {
     }
 
     pub(crate) fn stopped(&self, signal: u8) -> io::Result<()> {
-        tell(&self.0, [STOPPED, signal])
+        send_message(&self.0, [STOPPED, signal])
     }
 
     pub(crate) fn exited(&self, status: u8) -> io::Result<()> {
-        tell(&self.0, [EXITED, status])
+        send_message(&self.0, [EXITED, status])
     }
 }
 
@@ -207,22 +207,23 @@ impl AsFd for InnerLink {
 
 impl RunTerminal {
     /// Bit that is set if the run has a terminal.
-    const THERE: u8 = 1 << 4;
+    const HAS_TERMINAL: u8 = 1 << 4;
     const IN_FOREGROUND: u8 = 1 << 3;
 
     fn bits(self) -> u8 {
         let streams =
             self.streams.iter().rev().fold(0, |bits, is_terminal| bits << 1 | u8::from(*is_terminal));
-        Self::THERE | if self.foreground { Self::IN_FOREGROUND } else { 0 } | streams
+        Self::HAS_TERMINAL | if self.foreground { Self::IN_FOREGROUND } else { 0 } | streams
     }
 
-    fn of_bits(bits: u8) -> Option<Self> {
+    fn from_bits(bits: u8) -> Option<Self> {
         let streams = [0, 1, 2].map(|number| bits >> number & 1 == 1);
-        (bits & Self::THERE != 0).then_some(Self { streams, foreground: bits & Self::IN_FOREGROUND != 0 })
+        (bits & Self::HAS_TERMINAL != 0)
+            .then_some(Self { streams, foreground: bits & Self::IN_FOREGROUND != 0 })
     }
 }
 
-fn tell(link: &OwnedFd, message: [u8; 2]) -> io::Result<()> {
+fn send_message(link: &OwnedFd, message: [u8; 2]) -> io::Result<()> {
     loop {
         match send(link, &message, SendFlags::NOSIGNAL) {
             Ok(_) => return Ok(()),
@@ -233,7 +234,7 @@ fn tell(link: &OwnedFd, message: [u8; 2]) -> io::Result<()> {
 }
 
 /// Receives one message. Returns `None` at EOF. The kernel closes any descriptors in the message.
-fn hear(link: &OwnedFd, flags: RecvFlags) -> io::Result<Option<[u8; 2]>> {
+fn receive_message(link: &OwnedFd, flags: RecvFlags) -> io::Result<Option<[u8; 2]>> {
     let mut message = [0; 2];
     loop {
         match recv(link, &mut message, flags) {

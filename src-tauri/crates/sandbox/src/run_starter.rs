@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// Signals that must neither stop nor kill this process.
-const HELD: [Signal; 8] = [
+const BLOCKED_SIGNALS: [Signal; 8] = [
     Signal::CHILD,
     Signal::HUP,
     Signal::INT,
@@ -50,12 +50,12 @@ pub(crate) struct RunStarter {
 }
 
 impl RunStarter {
-    /// Makes this process a session leader, and opens a terminal if the CLI requested one.
+    /// Makes this process a session leader and opens a terminal if the CLI requested one.
     pub(crate) fn new(link: OwnedFd) -> io::Result<Self> {
         setsid()?;
         let link = InnerLink::new(link);
-        let signals = Signals::hold_these(&HELD)?;
-        let terminal = link.terminal()?.map(|terminal| Ok::<_, io::Error>((terminal, open(&link)?)));
+        let signals = Signals::block(&BLOCKED_SIGNALS)?;
+        let terminal = link.terminal()?.map(|terminal| Ok::<_, io::Error>((terminal, open_terminal(&link)?)));
         Ok(Self { link, signals, terminal: terminal.transpose()? })
     }
 
@@ -85,7 +85,7 @@ impl RunStarter {
 
     /// Waits until the program has exited and the CLI has read all its output. Returns the exit status.
     ///
-    /// First replaces the standard streams of this process, so that only the program holds its ends of pipes.
+    /// First replaces the standard streams of this process so that only the program holds its ends of pipes.
     pub(crate) fn wait(self, child: Child) -> io::Result<u8> {
         let child = Pid::from_child(&child);
         let null = open_null()?;
@@ -101,18 +101,18 @@ impl RunStarter {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
-            let [signalled, told] = polled.map(|polled| !polled.revents().is_empty());
+            let [signalled, has_command] = polled.map(|polled| !polled.revents().is_empty());
             if signalled {
                 while self.signals.next()?.is_some() {}
                 if exited.is_none() {
-                    exited = self.look(child)?;
+                    exited = self.check_child(child)?;
                 }
                 // A terminal stays open, because closing it would discard unread output.
                 if let (Some(status), None) = (exited, &self.terminal) {
                     return Ok(status);
                 }
             }
-            if told && self.obey(child, exited.is_some())? {
+            if has_command && self.handle_command(child, exited.is_some())? {
                 // The CLI has exited, so no process receives the status.
                 return Ok(exited.unwrap_or(FAILED));
             }
@@ -121,7 +121,7 @@ impl RunStarter {
 
     /// Reports to the CLI if the program was stopped or has exited. Returns the exit status once the program has
     /// exited.
-    fn look(&self, child: Pid) -> io::Result<Option<u8>> {
+    fn check_child(&self, child: Pid) -> io::Result<Option<u8>> {
         while let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
             if let Some(signal) = status.stopping_signal() {
                 self.link.stopped(u8::try_from(signal).unwrap_or_default())?;
@@ -136,7 +136,7 @@ impl RunStarter {
     }
 
     /// Executes the CLI's next command. Returns `true` if this process must exit.
-    fn obey(&self, child: Pid, has_exited: bool) -> io::Result<bool> {
+    fn handle_command(&self, child: Pid, has_exited: bool) -> io::Result<bool> {
         let signal = match self.link.command()? {
             Some(LinkCommand::Signal(signal)) => signal,
             Some(LinkCommand::Resume { foreground }) => {
@@ -161,11 +161,12 @@ fn open_null() -> io::Result<OwnedFd> {
 }
 
 /// Creates the controlling terminal of this session and sends its master side to the CLI.
-fn open(link: &InnerLink) -> io::Result<OwnedFd> {
-    let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-    unlockpt(&own)?;
-    let terminal = ioctl_tiocgptpeer(&own, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+fn open_terminal(link: &InnerLink) -> io::Result<OwnedFd> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    unlockpt(&master)?;
+    let terminal =
+        ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     ioctl_tiocsctty(terminal.as_fd())?;
-    link.give_terminal(own)?;
+    link.send_terminal(master)?;
     Ok(terminal)
 }

@@ -34,7 +34,7 @@ pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS],
     Ok([
         assemble(refused(unix_sockets)?, libc::EPERM)?,
         assemble(all(&[libc::SYS_clone3, libc::SYS_openat2]), libc::ENOSYS)?,
-        assemble(all(PAGES), libc::EINVAL)?,
+        assemble(all(PAGE_MOVING_CALLS), libc::EINVAL)?,
     ])
 }
 
@@ -42,7 +42,8 @@ pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS],
 pub(crate) const PROGRAMS: usize = 3;
 
 /// Calls that pass on a file's pages instead of a copy of its content.
-const PAGES: &[c_long] = &[libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice, libc::SYS_sendfile];
+const PAGE_MOVING_CALLS: &[c_long] =
+    &[libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice, libc::SYS_sendfile];
 
 /// Filter that makes the kernel report each `connect` call, for sandboxes whose sockets the supervisor connects.
 /// Earlier filters have already handled foreign architectures and x32.
@@ -109,7 +110,7 @@ const REFUSED: &[c_long] = &[
 
 /// Calls with a file mode, and the index of the mode argument. `openat2` is refused, because it takes the mode through
 /// a pointer.
-const MODES: &[(c_long, u8)] = &[
+const MODE_CALLS: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
     #[cfg(target_arch = "x86_64")]
@@ -159,7 +160,7 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
 
     let makes_namespace = || -> Result<Vec<SeccompRule>, seccompiler::Error> {
         let each = NAMESPACES.iter().map(|&flag| {
-            Ok(SeccompRule::new(vec![condition(0, SeccompCmpOp::MaskedEq(wide(flag)), flag)?])?)
+            Ok(SeccompRule::new(vec![condition(0, SeccompCmpOp::MaskedEq(to_u64(flag)), flag)?])?)
         });
         each.collect()
     };
@@ -167,18 +168,18 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
     rules.insert(libc::SYS_unshare, makes_namespace()?);
 
     // Setuid and setgid programs, which could be left behind in a writable directory.
-    for (call, mode) in MODES {
+    for (call, mode) in MODE_CALLS {
         let gives_rights = [libc::S_ISUID, libc::S_ISGID].map(|bit| {
             let bit = i32::try_from(bit).unwrap_or(i32::MAX);
-            SeccompRule::new(vec![condition(*mode, SeccompCmpOp::MaskedEq(wide(bit)), bit)?])
+            SeccompRule::new(vec![condition(*mode, SeccompCmpOp::MaskedEq(to_u64(bit)), bit)?])
         });
         rules.insert(*call, gives_rights.into_iter().collect::<Result<_, _>>()?);
     }
 
     // Personalities of other architectures or with predictable addresses.
-    let not =
+    let is_not =
         |persona: u32| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, persona.into());
-    let harmless = PERSONALITIES.iter().map(|&persona| not(persona)).collect::<Result<_, _>>()?;
+    let harmless = PERSONALITIES.iter().map(|&persona| is_not(persona)).collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_personality, vec![SeccompRule::new(harmless)?]);
 
     // Injecting input into the user's terminal.
@@ -223,15 +224,15 @@ fn refused_sockets(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompile
 }
 
 fn condition(argument: u8, op: SeccompCmpOp, value: i32) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, wide(value))
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, to_u64(value))
 }
 
-fn wide(value: i32) -> u64 {
+fn to_u64(value: i32) -> u64 {
     u64::from(value.cast_unsigned())
 }
 
 fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Error> {
-    let program = without_x32(divided(rules, SeccompAction::Errno(errno.cast_unsigned()))?);
+    let program = without_x32(binary_search_filter(rules, SeccompAction::Errno(errno.cast_unsigned()))?);
     Ok(program
         .iter()
         .flat_map(|step| {
@@ -244,19 +245,22 @@ fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Err
 
 /// Builds a filter that finds a call's rules by binary search. A linear search would slow down every call. It would
 /// also slow down the installation, because the kernel evaluates a new filter for every system call number.
-fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
+fn binary_search_filter(
+    mut rules: SyscallRules,
+    action: SeccompAction,
+) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, own_architecture()?)?;
         return Ok(BpfProgram::try_from(filter)?);
     };
-    let higher = divided(rules.split_off(&middle), action.clone())?;
-    let lower = divided(rules, action)?;
+    let higher = binary_search_filter(rules.split_off(&middle), action.clone())?;
+    let lower = binary_search_filter(rules, action)?;
     let too_large = |_| seccompiler::Error::from(BackendError::FilterTooLarge(lower.len()));
     let middle = u32::try_from(middle).map_err(too_large)?;
     // Only an unconditional jump can span this distance.
-    let over = step(JUMP, 0, u32::try_from(lower.len()).map_err(too_large)?);
-    let mut whole = vec![step(LOAD, 0, 0), step(JUMP_IF_AT_LEAST, 1, middle), over];
+    let skip_lower = instruction(JUMP, 0, u32::try_from(lower.len()).map_err(too_large)?);
+    let mut whole = vec![instruction(LOAD, 0, 0), instruction(JUMP_IF_AT_LEAST, 1, middle), skip_lower];
     whole.extend(lower);
     whole.extend(higher);
     Ok(whole)
@@ -271,7 +275,8 @@ fn own_architecture() -> Result<TargetArch, BackendError> {
 fn without_x32(program: BpfProgram) -> BpfProgram {
     const X32: u32 = 0x4000_0000;
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
-    let mut whole = vec![step(LOAD, 0, 0), step(JUMP_IF_AT_LEAST, 1, X32), step(RETURN, 0, refuse)];
+    let mut whole =
+        vec![instruction(LOAD, 0, 0), instruction(JUMP_IF_AT_LEAST, 1, X32), instruction(RETURN, 0, refuse)];
     whole.extend(program);
     whole
 }
@@ -289,7 +294,7 @@ const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 
 /// Creates an instruction. A conditional jump that is not taken skips `jf` instructions.
-fn step(code: u16, jf: u8, k: u32) -> seccompiler::sock_filter {
+fn instruction(code: u16, jf: u8, k: u32) -> seccompiler::sock_filter {
     seccompiler::sock_filter { code, jt: 0, jf, k }
 }
 
@@ -316,28 +321,32 @@ mod tests {
         let architecture = TargetArch::try_from(std::env::consts::ARCH).unwrap();
         let whole = SeccompFilter::new(rules.clone(), SeccompAction::Allow, action(), architecture).unwrap();
         let whole = BpfProgram::try_from(whole).unwrap();
-        let divided = divided(rules, action()).unwrap();
-        assert!(divided.len() > whole.len());
+        let binary_search_filter = binary_search_filter(rules, action()).unwrap();
+        assert!(binary_search_filter.len() > whole.len());
         let arch = whole.iter().find(|step| step.code == JUMP_IF_EQUAL).unwrap().k;
         let mut refusals = 0;
         for number in 0..1000 {
             for argument in [0, 1, 2, 8, 16, 0o4000, 0o2000, 0x5412, 0x1000_0000, u32::MAX] {
-                let said = verdict(&whole, number, arch, argument);
-                assert_eq!(verdict(&divided, number, arch, argument), said, "{number} {argument:#x}");
-                refusals += u32::from(said != libc::SECCOMP_RET_ALLOW);
+                let expected = verdict(&whole, number, arch, argument);
+                assert_eq!(
+                    verdict(&binary_search_filter, number, arch, argument),
+                    expected,
+                    "{number} {argument:#x}"
+                );
+                refusals += u32::from(expected != libc::SECCOMP_RET_ALLOW);
             }
-            assert_eq!(verdict(&divided, number, arch + 1, 0), libc::SECCOMP_RET_KILL_PROCESS);
+            assert_eq!(verdict(&binary_search_filter, number, arch + 1, 0), libc::SECCOMP_RET_KILL_PROCESS);
         }
         assert!(refusals > 400, "{refusals}");
     }
 
     /// Evaluates a filter like the kernel and returns its result. Each half of every argument is `argument`.
     fn verdict(program: &BpfProgram, number: u32, arch: u32, argument: u32) -> u32 {
-        let (mut place, mut word) = (0, 0);
+        let (mut position, mut word) = (0, 0);
         loop {
-            let step = &program[place];
+            let step = &program[position];
             let branch = |taken: bool| usize::from(if taken { step.jt } else { step.jf });
-            place += 1 + match step.code {
+            position += 1 + match step.code {
                 LOAD => {
                     word = [number, arch].get(step.k as usize / 4).copied().unwrap_or(argument);
                     0

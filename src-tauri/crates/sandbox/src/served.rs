@@ -61,16 +61,16 @@ fn serve(
         device,
         root,
         hidden: hidden.into_iter().map(Into::into).collect(),
-        points: points.into_iter().map(Into::into).collect(),
+        mount_points: points.into_iter().map(Into::into).collect(),
         owner: getuid().as_raw(),
         group: getgid().as_raw(),
         gate: gate.clone(),
     };
     let view = Arc::new(FileServer::start(options)?);
-    let asked = view.clone();
+    let revocable_view = view.clone();
     thread::Builder::new().name("permissions".into()).spawn(move || {
         // Returns when the trusted process has exited. The supervisor then exits too.
-        let _ = gate.follow(&connection, &asked);
+        let _ = gate.handle_messages(&connection, &revocable_view);
         gate.deny_all();
     })?;
     view.wait();

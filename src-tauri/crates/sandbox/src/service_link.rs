@@ -65,7 +65,7 @@ impl ServiceRequest {
 
 /// Returns `true` if a program on this computer listens on the port.
 #[must_use]
-pub fn computer_listens(port: u16) -> bool {
+pub fn is_host_port_listening(port: u16) -> bool {
     let tables = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
     tables.iter().any(|table| fs::read_to_string(table).is_ok_and(|text| is_listening(&text, port)))
 }

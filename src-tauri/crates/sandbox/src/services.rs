@@ -32,12 +32,12 @@ use crate::{fd_passing, listening::is_listening};
 /// Byte from the launcher that permits opening the port.
 pub(crate) const ALLOWED: u8 = b'y';
 /// Byte sent in place of a descriptor if there is no descriptor.
-pub(crate) const NOTHING: u8 = b'n';
+pub(crate) const NO_DESCRIPTOR: u8 = b'n';
 
 /// Interval for checking whether a program is still waiting for its connection.
-const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Timeout for connecting to a program in the run.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Service link of a run, and the network namespace of the run's sandbox.
 #[derive(Debug)]
@@ -64,36 +64,36 @@ impl Services {
                 // If no thread can be spawned, the stream closes, which the launcher treats as an error.
                 let _ = thread::Builder::new().stack_size(64 * 1024).spawn_scoped(threads, move || {
                     // Ignores the error: the launcher has exited, or it gets the error when the stream closes.
-                    let _ = self.reach(&UnixStream::from(stream));
+                    let _ = self.connect_launcher(&UnixStream::from(stream));
                 });
             }
         });
     }
 
     /// Connects to a port of the run and sends the connected socket over `stream`.
-    fn reach(&self, mut stream: &UnixStream) -> io::Result<()> {
+    fn connect_launcher(&self, mut stream: &UnixStream) -> io::Result<()> {
         let mut port = [0; 2];
         stream.read_exact(&mut port)?;
         self.enter()?;
         let port = u16::from_be_bytes(port);
         let all =
             [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
-        match all.iter().find_map(|address| TcpStream::connect_timeout(address, CONNECT).ok()) {
+        match all.iter().find_map(|address| TcpStream::connect_timeout(address, CONNECT_TIMEOUT).ok()) {
             Some(connection) => fd_passing::send(stream, connection),
-            None => stream.write_all(&[NOTHING]),
+            None => stream.write_all(&[NO_DESCRIPTOR]),
         }
     }
 
     /// Waits until a connection to this address is permitted, or returns an errno. `thread` is the `/proc` directory
     /// of the calling thread, and `is_waiting` returns `true` while that thread is waiting for its call.
-    pub(crate) fn permit(
+    pub(crate) fn request_permission(
         &self,
         address: &[u8],
         thread: &OwnedFd,
         is_waiting: impl Fn() -> bool,
     ) -> Result<(), i32> {
         let Some(port) = loopback_port(address) else { return Ok(()) };
-        if listens(thread, port).map_err(number)? {
+        if is_port_listening(thread, port).map_err(errno_code)? {
             return Ok(());
         }
         let failed = |error: io::Error| error.raw_os_error().unwrap_or(libc::ECONNREFUSED);
@@ -116,7 +116,7 @@ impl Services {
             Ok(listener) => fd_passing::send(&ours, listener).map_err(failed),
             // The run itself or another connection has already opened the port.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                ours.write_all(&[NOTHING]).map_err(failed)
+                ours.write_all(&[NO_DESCRIPTOR]).map_err(failed)
             }
             Err(error) => Err(failed(error)),
         }
@@ -139,15 +139,15 @@ fn listen(port: u16) -> io::Result<TcpListener> {
 }
 
 fn is_readable(stream: &UnixStream) -> Result<bool, i32> {
-    match poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&CHECK)) {
+    match poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&CHECK_INTERVAL)) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),
-        Err(error) => Err(number(error)),
+        Err(error) => Err(errno_code(error)),
     }
 }
 
 /// Returns `true` if a program in the run listens on this port.
-fn listens(thread: &OwnedFd, port: u16) -> Result<bool, Errno> {
+fn is_port_listening(thread: &OwnedFd, port: u16) -> Result<bool, Errno> {
     let mut tables = ["net/tcp", "net/tcp6"].into_iter().map(|table| {
         let file = openat(thread, table, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = String::new();
@@ -177,7 +177,7 @@ fn loopback_port(address: &[u8]) -> Option<u16> {
     (ip.is_loopback() || ip.is_unspecified()).then_some(u16::from_be_bytes(*port)).filter(|port| *port != 0)
 }
 
-fn number(error: Errno) -> i32 {
+fn errno_code(error: Errno) -> i32 {
     error.raw_os_error()
 }
 

@@ -29,11 +29,11 @@ pub struct Spec {
     #[serde(default)]
     pub mounts: Vec<Mount>,
     /// Paths that stay read-only even inside the view's writable paths. Missing paths are ignored.
-    #[serde(default)]
-    pub closed: Vec<String>,
-    /// Like `closed`, but the folders above these paths are also pinned, which prevents renaming them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<String>,
+    #[serde(default, rename = "closed")]
+    pub read_only: Vec<String>,
+    /// Like `read_only`, but the folders above these paths are also pinned, which prevents renaming them.
+    #[serde(default, rename = "kept", skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<String>,
     /// Paths that stay hidden inside programs and granted mounts. Missing paths are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
@@ -126,8 +126,8 @@ pub enum NetworkAccess {
     /// A proxy on [`PROXY_PORT`], served by the launcher with the listener from
     /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress).
     Proxied,
-    /// Like [`Proxied`](Self::Proxied). In addition, a TUN device hands the connections of programs that ignore the proxy
-    /// to the proxy, and a TCP connection to a loopback port on which nothing listens waits for the launcher's
+    /// Like [`Proxied`](Self::Proxied). In addition, a TUN device hands the connections of programs that ignore the
+    /// proxy to the proxy, and a TCP connection to a loopback port on which nothing listens waits for the launcher's
     /// permission ([`ServiceLink`](crate::ServiceLink)).
     ProxiedWithServices,
 }
@@ -169,14 +169,14 @@ pub struct Mount {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
     /// Paths at or below `path` that stay read-only. Missing paths are ignored.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub closed: Vec<String>,
-    /// Like `closed`, but the folders above these paths are also pinned, which prevents renaming them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<String>,
-    /// `true` if the user approved this exact path. The path is then writable even if `closed` contains it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub named: bool,
+    #[serde(default, rename = "closed", skip_serializing_if = "Vec::is_empty")]
+    pub read_only: Vec<String>,
+    /// Like `read_only`, but the folders above these paths are also pinned, which prevents renaming them.
+    #[serde(default, rename = "kept", skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<String>,
+    /// `true` if the user approved this exact path. The path is then writable even if `read_only` contains it.
+    #[serde(default, rename = "named", skip_serializing_if = "std::ops::Not::not")]
+    pub approved: bool,
 }
 
 /// The sandbox's access to a mount.
@@ -227,7 +227,7 @@ impl Default for ResourceLimits {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The command is empty.
-    #[error("the command is empty: name the program to run")]
+    #[error("the command is empty; name the program to run")]
     NoProgram,
     /// A path is not absolute or not normal.
     #[error("`{0}` is not an absolute path without `.`, `..` or doubled slashes")]
@@ -260,11 +260,13 @@ impl Spec {
             .into_iter()
             .chain(&self.cwd)
             .chain([&self.state_dir])
-            .chain(&self.closed)
-            .chain(&self.kept)
+            .chain(&self.read_only)
+            .chain(&self.pinned)
             .chain(&self.hidden);
-        let mounts =
-            self.mounts.iter().flat_map(|mount| mount.closed.iter().chain(&mount.kept).chain([&mount.path]));
+        let mounts = self
+            .mounts
+            .iter()
+            .flat_map(|mount| mount.read_only.iter().chain(&mount.pinned).chain([&mount.path]));
         match fixed.chain(mounts).find(|path| !is_normal(path)) {
             Some(bad) => Err(SpecError::Path(bad.escape_default().to_string())),
             None => Ok(()),
@@ -437,8 +439,8 @@ mod tests {
             mounts: vec![],
             network: NetworkAccess::None,
             unix_sockets: UnixSockets::None,
-            closed: vec![],
-            kept: vec![],
+            read_only: vec![],
+            pinned: vec![],
             hidden: vec![],
             limits: ResourceLimits::default(),
             state_dir: "/state".into(),

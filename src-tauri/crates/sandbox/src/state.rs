@@ -22,10 +22,12 @@ impl StateDir {
         let path = PathBuf::from(path);
         match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
             // A file or dangling symlink is at the path. The check below reports it.
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(&path, &error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(with_path(&path, &error));
+            }
             Ok(()) | Err(_) => {}
         }
-        let found = fs::symlink_metadata(&path).map_err(|error| named(&path, &error))?;
+        let found = fs::symlink_metadata(&path).map_err(|error| with_path(&path, &error))?;
         if !found.is_dir() || found.uid() != uid || found.mode() & 0o077 != 0 {
             let what = "is not a private directory of yours; run `chmod 700` on it, or remove it";
             return Err(io::Error::other(format!("`{}` {what}", path.display())));
@@ -38,10 +40,10 @@ impl StateDir {
     }
 
     /// Returns the path of a subdirectory, creating it if it does not exist.
-    pub(crate) fn below(&self, name: &str) -> io::Result<PathBuf> {
+    pub(crate) fn subdir(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.0.join(name);
         match DirBuilder::new().mode(0o700).create(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(&path, &error)),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(with_path(&path, &error)),
             Ok(()) | Err(_) => Ok(path),
         }
     }
@@ -49,7 +51,7 @@ impl StateDir {
 
 /// Creates an entry under the first unused number. `next` never decreases, so the cost does not grow with the number
 /// of entries. Numbers that earlier processes used are skipped.
-pub(crate) fn numbered<T>(next: &AtomicU64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn create_numbered<T>(next: &AtomicU64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
     loop {
         match make(next.fetch_add(1, Ordering::Relaxed)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -58,7 +60,7 @@ pub(crate) fn numbered<T>(next: &AtomicU64, make: impl Fn(u64) -> io::Result<T>)
     }
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
+fn with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
 }
 

@@ -37,7 +37,7 @@ pub(crate) use terminal::{ForegroundCommand, NAME, run_in_foreground};
 
 use self::{
     bwrap::{Bwrap, InheritedDescriptors, take_streams},
-    lines::{ControlLines, say},
+    lines::{ControlLines, write_message},
     owner::SandboxOwner,
     start::start,
     streams::{StreamError, Streams},
@@ -50,12 +50,12 @@ use crate::{
     mounts::{MountError, Mounts, RestoredMask},
     outcome::FAILED,
     spec::{Spec, SpecError},
-    special::SpecialLink,
+    special::SpecialFileLink,
     sys::{self, signals::Signals},
 };
 
 /// Idle time after which memory that is used only for processing events is released.
-const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const IDLE_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Failure to start a server in its sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ pub(crate) enum SupervisorStartError {
     #[error(transparent)]
     Spec(#[from] SpecError),
     #[error("failed to parse the sandbox specification: {0}")]
-    Unreadable(#[from] serde_json::Error),
+    InvalidSpec(#[from] serde_json::Error),
     #[error("refusing to run the sandbox as root; run as an ordinary user, or pass `--allow-root`")]
     Root,
     #[error("failed to create a user namespace, which the sandbox needs: {0}")]
@@ -76,12 +76,12 @@ pub(crate) enum SupervisorStartError {
     Mount(#[from] MountError),
     #[error("{problem}")]
     Program { status: u8, problem: String },
-    #[error("bubblewrap changed the sandbox after completing its base file system")]
-    Frame,
+    #[error("bubblewrap unexpectedly changed the sandbox's root or mount namespace during startup")]
+    RootChanged,
     #[error("timed out waiting for the sandbox to start")]
-    TooSlow,
+    TimedOut,
     #[error("the sandbox was cancelled before it started")]
-    HungUp,
+    Cancelled,
     #[error("failed to serve your files to the sandbox: {0}")]
     View(io::Error),
     #[error(transparent)]
@@ -98,15 +98,15 @@ pub(crate) enum SupervisorStartError {
 ///
 /// Arguments: the launcher's process id; the descriptors of the spec and the control stream; the descriptors of the
 /// socket for the proxy's listener, the connection to the view, the run link and the service link, each
-/// [`NONE`](crate::sys::process::NONE) if unused; the descriptor of the link to the watcher for pipes and sockets;
-/// and, with a control group, the descriptor of its `cgroup.procs` and its limits.
+/// [`NO_DESCRIPTOR`](crate::sys::process::NO_DESCRIPTOR) if unused; the descriptor of the link to the watcher for pipes
+/// and sockets; and, with a control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, spec, control, egress, view, link, services, special, group @ ..] = args else {
         return ExitCode::from(2);
     };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
-    let taken_up = [spec, control, special].map(|number| sys::process::take_descriptor(number));
-    let [Ok(spec), Ok(control), Ok(special)] = taken_up else { return ExitCode::from(2) };
+    let descriptors = [spec, control, special].map(|number| sys::process::take_descriptor(number));
+    let [Ok(spec), Ok(control), Ok(special)] = descriptors else { return ExitCode::from(2) };
     let [Ok(egress), Ok(view), Ok(link), Ok(services)] =
         [egress, view, link, services].map(|number| sys::process::take_optional(number))
     else {
@@ -117,12 +117,12 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let owner: &dyn SandboxOwner = &control;
     let mut streams = Streams::default();
     let started = read_spec(parent, File::from(spec)).and_then(|spec| {
-        let closed = spec.closed.clone();
+        let closed = spec.read_only.clone();
         // A server's streams are pipes, which are passed on unchanged.
         streams = Streams::take()?;
-        let given = InheritedDescriptors { streams: take_streams()?, egress, link, group };
-        let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
-        start(Some(parent), &spec, owner, given, (view, special, services.map(UnixStream::from)), |_| {
+        let inherited = InheritedDescriptors { streams: take_streams()?, egress, link, group };
+        let special = SpecialFileLink::new(special.into(), None, spec.unix_sockets)?;
+        start(Some(parent), &spec, owner, inherited, (view, special, services.map(UnixStream::from)), |_| {
             Ok(closed)
         })
     });
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         Ok(started) => started,
         Err(error) => {
             // Ignores the error: the launcher may have exited, and the exit status also reports the failure.
-            let _ = owner.say(&SandboxEvent::Failed { reason: error.to_string() });
+            let _ = owner.notify(&SandboxEvent::Failed { reason: error.to_string() });
             return ExitCode::from(FAILED);
         }
     };
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     // If writing the program's output fails, the program has already received a broken pipe.
     drop(streams.finish());
     // Ignores the error: the launcher may have exited.
-    let _ = say(&control, &SandboxEvent::Exited { status });
+    let _ = write_message(&control, &SandboxEvent::Exited { status });
     exit_code(status)
 }
 
@@ -147,8 +147,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 fn take_group(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     match group {
         [] => Ok(None),
-        [door, controlled] => {
-            Ok(Some((sys::process::take_descriptor(door)?, serde_json::from_str(controlled)?)))
+        [cgroup_procs, controlled] => {
+            Ok(Some((sys::process::take_descriptor(cgroup_procs)?, serde_json::from_str(controlled)?)))
         }
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
@@ -158,7 +158,7 @@ fn take_group(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
 fn read_spec(parent: Pid, mut spec: File) -> Result<Spec, SupervisorStartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
-    sys::process::leave_keyring()?;
+    sys::process::join_new_keyring()?;
     let mut text = String::new();
     spec.read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text)?)
@@ -179,28 +179,29 @@ fn serve_control(
     streams: &mut Streams,
 ) -> io::Result<i32> {
     // Handles signals, because at logout every process of the session receives a signal.
-    let signals = Signals::hold()?;
+    let signals = Signals::block_forwarded()?;
     let mut lines = ControlLines::default();
-    let mut quiet = Some(QUIET);
+    let mut idle_timeout = Some(IDLE_TIME);
     loop {
-        let [asked, ended, unserved, signalled] =
-            [control.as_fd(), bwrap.ended(), bwrap.view_ended(), signals.as_fd()]
+        let [asked, ended, view_exited, signalled] =
+            [control.as_fd(), bwrap.exit_fd(), bwrap.view_exit_fd(), signals.as_fd()]
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let mut polled = vec![asked, ended, unserved, signalled, mounts.news(), mounts.special_news()];
+        let mut polled =
+            vec![asked, ended, view_exited, signalled, mounts.poll_fd(), mounts.special_poll_fd()];
         polled.extend(streams.polled());
-        if !wait(&mut polled, quiet.as_ref())? {
-            quiet = None;
-            bwrap.settle();
+        if !wait(&mut polled, idle_timeout.as_ref())? {
+            idle_timeout = None;
+            bwrap.release_memory();
             continue;
         }
-        quiet = Some(QUIET);
-        let has = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
-        let [asked, ended, unserved, signalled, mounted, special] = [0, 1, 2, 3, 4, 5].map(has);
+        idle_timeout = Some(IDLE_TIME);
+        let is_ready = |index: usize| polled.get(index).is_some_and(|polled| !polled.revents().is_empty());
+        let [asked, ended, view_exited, signalled, mounted, special] = [0, 1, 2, 3, 4, 5].map(is_ready);
         if ended {
             return Ok(bwrap.reap());
         }
         // A sandbox cannot continue after the process that serves its files has exited.
-        if signalled || unserved {
+        if signalled || view_exited {
             return Ok(bwrap.kill());
         }
         if mounted || special {
@@ -212,7 +213,7 @@ fn serve_control(
             let reply = answer(&line, mounts);
             // Sends events before the reply, which confirms that every mask is in place.
             restore(mounts, control)?;
-            say(control, &reply)?;
+            write_message(control, &reply)?;
             if matches!(reply.answer, ControlAnswer::Closing | ControlAnswer::Broken { .. }) {
                 return Ok(bwrap.kill());
             }
@@ -220,12 +221,11 @@ fn serve_control(
     }
 }
 
-/// Restores masks whose paths programs outside the sandbox have replaced, and reports each restored mask.
+/// Restores masks whose paths programs outside the sandbox have replaced and reports each restored mask.
 fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
-    mounts
-        .restore_masks()?
-        .into_iter()
-        .try_for_each(|RestoredMask { path, hidden }| say(control, &SandboxEvent::Uncovered { path, hidden }))
+    mounts.restore_masks()?.into_iter().try_for_each(|RestoredMask { path, hidden }| {
+        write_message(control, &SandboxEvent::Uncovered { path, hidden })
+    })
 }
 
 /// Waits until a descriptor is ready. Returns `false` on timeout.

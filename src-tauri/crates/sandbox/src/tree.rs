@@ -9,15 +9,15 @@ use rustix::{
 
 use crate::sys::mount::{Attributes, set_attributes};
 
-/// Creates a private copy of the mount at `place`, including submounts if `recursive`. Later mounts on the host do not
+/// Creates a private copy of the mount at `target`, including submounts if `recursive`. Later mounts on the host do not
 /// propagate into the copy, and setuid programs and devices do not work in it.
-pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<OwnedFd, Errno> {
+pub(crate) fn copy_mount(source: &OwnedFd, read_only: bool, recursive: bool) -> Result<OwnedFd, Errno> {
     let recurse = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
         | recurse;
-    let tree = open_tree(place, "", flags)?;
+    let tree = open_tree(source, "", flags)?;
     let read_only = if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
     let attributes = Attributes {
         set: libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only,
@@ -36,8 +36,8 @@ pub(crate) fn attach_beneath(tree: impl AsFd, top: impl AsFd) -> Result<(), Errn
     move_mount(tree, "", top, "", empty | MoveMountFlags::MOVE_MOUNT_BENEATH)
 }
 
-/// Attaches `tree` at `place`. The tree may already be mounted elsewhere.
-pub(crate) fn attach(tree: impl AsFd, place: impl AsFd) -> Result<(), Errno> {
+/// Attaches `tree` at `target`. The tree may already be mounted elsewhere.
+pub(crate) fn attach(tree: impl AsFd, target: impl AsFd) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(tree, "", place, "", flags)
+    move_mount(tree, "", target, "", flags)
 }

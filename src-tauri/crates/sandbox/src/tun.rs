@@ -1,7 +1,8 @@
 //! Process that serves a sandbox's TUN device ([`ironcurtain_egress::tun`]).
 //!
-//! - The process handles packets that may be hostile, so it has no privileges: it runs in the sandbox's network namespace,
-//!   without capabilities, and Landlock and seccomp leave it nothing but its descriptors and connections to the proxy.
+//! - The process handles packets that may be hostile, so it has no privileges: it runs in the sandbox's network
+//!   namespace, without capabilities, and Landlock and seccomp leave it nothing but its descriptors and connections to
+//!   the proxy.
 //! - The process and the device exist as long as the supervisor.
 
 use std::{

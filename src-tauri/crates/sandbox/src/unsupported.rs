@@ -87,7 +87,7 @@ pub struct ServiceRequest {
 }
 
 impl ServiceRequest {
-    /// Allows the connection, and returns the listener on the port inside the sandbox.
+    /// Allows the connection and returns the listener on the port inside the sandbox.
     pub fn allow(self) -> std::io::Result<Option<std::net::TcpListener>> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
@@ -95,7 +95,7 @@ impl ServiceRequest {
 
 /// Returns `false`, because no run exists on this platform.
 #[must_use]
-pub fn computer_listens(_port: u16) -> bool {
+pub fn is_host_port_listening(_port: u16) -> bool {
     false
 }
 
@@ -129,7 +129,7 @@ impl KillHandle {
 
 impl KillHandle {
     /// Waits up to `patience` for the supervisor to exit, then kills it.
-    pub fn kill_after(self, _patience: std::time::Duration) {
+    pub fn kill_after(self, _timeout: std::time::Duration) {
         match self.0 {}
     }
 }
@@ -168,7 +168,7 @@ pub fn check_tun() -> std::io::Result<()> {
 
 /// Returns the reason.
 #[must_use]
-pub fn without_tun(reason: &str) -> String {
+pub fn describe_missing_tun(reason: &str) -> String {
     reason.to_owned()
 }
 
@@ -184,4 +184,4 @@ pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
 pub fn prepare_control_groups() {}
 
 /// Does nothing, because this platform's allocator returns large blocks by itself.
-pub fn give_large_blocks_back() {}
+pub fn return_large_blocks() {}

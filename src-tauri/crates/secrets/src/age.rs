@@ -1,7 +1,7 @@
 //! The `age` file format, version 1, with a passphrase. `age --decrypt` can read the files.
 //!
 //! - Every byte of a file is authenticated, so a changed, truncated or extended file is rejected.
-//! - Verifying a file's passphrase runs scrypt once, with a work factor of at most [`MAX_WORK`].
+//! - Verifying a file's passphrase runs scrypt once, with a work factor of at most [`MAX_LOG_N`].
 //! - Decrypted contents and the file key are overwritten in memory on drop.
 
 use super::Secret;
@@ -15,21 +15,21 @@ use zeroize::Zeroizing;
 /// First line of every file.
 const VERSION: &str = "age-encryption.org/v1";
 
-/// Prefix of the salt, so that the same passphrase yields different keys for other purposes.
-const LABEL: &[u8] = b"age-encryption.org/v1/scrypt";
+/// Prefix of the salt so that the same passphrase yields different keys for other purposes.
+const SALT_PREFIX: &[u8] = b"age-encryption.org/v1/scrypt";
 
 /// Base-2 logarithm of the scrypt work factor of new files: 256 MiB and about a second per guess. This is the default
 /// of `age`.
-const WORK: u8 = if cfg!(test) { 8 } else { 18 };
+const DEFAULT_LOG_N: u8 = if cfg!(test) { 8 } else { 18 };
 
 /// Base-2 logarithm of the maximum scrypt work factor: 1 GiB per attempt.
-const MAX_WORK: u8 = 20;
+const MAX_LOG_N: u8 = 20;
 
 /// Size of a chunk of the contents in bytes.
-const PIECE: usize = 64 * 1024;
+const CHUNK_LEN: usize = 64 * 1024;
 
 /// Length of a chunk's authentication tag in bytes.
-const TAG: usize = 16;
+const TAG_LEN: usize = 16;
 
 /// Reason a file cannot be decrypted or created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum AgeError {
     #[error("the file was modified or truncated after it was written")]
     Changed,
     /// The file's work factor exceeds `MAX_WORK`.
-    #[error("it requires 2^{0} rounds of work; at most 2^{MAX_WORK} are allowed")]
+    #[error("it requires 2^{0} rounds of work; at most 2^{MAX_LOG_N} are allowed")]
     Work(u8),
     /// The operating system provides no random bytes.
     #[error("no random bytes are available")]
@@ -56,33 +56,33 @@ pub enum AgeError {
 /// # Errors
 /// Returns [`AgeError::Random`] if the operating system provides no random bytes.
 pub(crate) fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, AgeError> {
-    sealed(passphrase, content, WORK)
+    encrypt_with_log_n(passphrase, content, DEFAULT_LOG_N)
 }
 
-fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeError> {
+fn encrypt_with_log_n(passphrase: &Secret, content: &[u8], log_n: u8) -> Result<Vec<u8>, AgeError> {
     let (file_key, salt, nonce) = (Zeroizing::new(random()?), random()?, random()?);
     // Reserving the full capacity avoids a reallocation, which would leave a copy of the key in memory.
-    let mut wrapped = Zeroizing::new(Vec::with_capacity(file_key.len() + TAG));
-    wrapped.extend_from_slice(file_key.as_slice());
-    let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
+    let mut wrapped_key = Zeroizing::new(Vec::with_capacity(file_key.len() + TAG_LEN));
+    wrapped_key.extend_from_slice(file_key.as_slice());
+    let wrapping = key(&wrapping_key(passphrase, &salt, log_n)?)?;
     wrapping
-        .seal_in_place_append_tag(first_nonce(), Aad::empty(), &mut *wrapped)
+        .seal_in_place_append_tag(zero_nonce(), Aad::empty(), &mut *wrapped_key)
         .map_err(|_| AgeError::Format)?;
-    let stanza = format!("-> scrypt {} {work}\n{}\n", encoded(&salt), encoded(&wrapped));
+    let stanza = format!("-> scrypt {} {log_n}\n{}\n", base64_encode(&salt), base64_encode(&wrapped_key));
     let header = format!("{VERSION}\n{stanza}---");
     let mac = hmac::sign(
-        &hmac::Key::new(hmac::HMAC_SHA256, derived(file_key.as_slice(), &[], b"header")?.as_slice()),
+        &hmac::Key::new(hmac::HMAC_SHA256, derive_key(file_key.as_slice(), &[], b"header")?.as_slice()),
         header.as_bytes(),
     );
-    let mut file = format!("{header} {}\n", encoded(mac.as_ref())).into_bytes();
+    let mut file = format!("{header} {}\n", base64_encode(mac.as_ref())).into_bytes();
     file.extend_from_slice(&nonce);
-    let content_key = key(&derived(file_key.as_slice(), &nonce, b"payload")?)?;
-    let pieces = pieces(content, PIECE);
-    let last = pieces.len().saturating_sub(1);
-    for (number, piece) in pieces.into_iter().enumerate() {
-        let mut sealed = Zeroizing::new(Vec::with_capacity(PIECE + TAG));
-        sealed.extend_from_slice(piece);
-        let nonce = piece_nonce(number, number == last);
+    let content_key = key(&derive_key(file_key.as_slice(), &nonce, b"payload")?)?;
+    let chunks = chunks(content, CHUNK_LEN);
+    let last = chunks.len().saturating_sub(1);
+    for (number, chunk) in chunks.into_iter().enumerate() {
+        let mut sealed = Zeroizing::new(Vec::with_capacity(CHUNK_LEN + TAG_LEN));
+        sealed.extend_from_slice(chunk);
+        let nonce = chunk_nonce(number, number == last);
         content_key
             .seal_in_place_append_tag(nonce, Aad::empty(), &mut *sealed)
             .map_err(|_| AgeError::Format)?;
@@ -96,24 +96,25 @@ fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeE
 /// # Errors
 /// Returns [`AgeError`] if the file is invalid or the passphrase is wrong. No part of the contents is then returned.
 pub(crate) fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
-    let Header { salt, work, mut wrapped, signed, mac, rest } = Header::read(file).ok_or(AgeError::Format)?;
-    if work > MAX_WORK {
-        return Err(AgeError::Work(work));
+    let Header { salt, log_n, mut wrapped_key, authenticated, mac, rest } =
+        Header::read(file).ok_or(AgeError::Format)?;
+    if log_n > MAX_LOG_N {
+        return Err(AgeError::Work(log_n));
     }
-    let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
-    let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), wrapped.as_mut_slice());
+    let wrapping = key(&wrapping_key(passphrase, &salt, log_n)?)?;
+    let file_key = wrapping.open_in_place(zero_nonce(), Aad::empty(), wrapped_key.as_mut_slice());
     let file_key = Zeroizing::new(file_key.map_err(|_| AgeError::Passphrase)?.to_vec());
-    let mac_key = hmac::Key::new(hmac::HMAC_SHA256, derived(&file_key, &[], b"header")?.as_slice());
-    hmac::verify(&mac_key, signed, &mac).map_err(|_| AgeError::Changed)?;
+    let mac_key = hmac::Key::new(hmac::HMAC_SHA256, derive_key(&file_key, &[], b"header")?.as_slice());
+    hmac::verify(&mac_key, authenticated, &mac).map_err(|_| AgeError::Changed)?;
     let (nonce, sealed) = rest.split_at_checked(16).ok_or(AgeError::Changed)?;
-    let content_key = key(&derived(&file_key, nonce, b"payload")?)?;
+    let content_key = key(&derive_key(&file_key, nonce, b"payload")?)?;
     let mut content = Zeroizing::new(Vec::with_capacity(sealed.len()));
-    let pieces = pieces(sealed, PIECE + TAG);
-    let last = pieces.len().saturating_sub(1);
-    for (number, piece) in pieces.into_iter().enumerate() {
-        let mut piece = Zeroizing::new(piece.to_vec());
-        let nonce = piece_nonce(number, number == last);
-        let open = content_key.open_in_place(nonce, Aad::empty(), &mut piece);
+    let chunks = chunks(sealed, CHUNK_LEN + TAG_LEN);
+    let last = chunks.len().saturating_sub(1);
+    for (number, chunk) in chunks.into_iter().enumerate() {
+        let mut chunk = Zeroizing::new(chunk.to_vec());
+        let nonce = chunk_nonce(number, number == last);
+        let open = content_key.open_in_place(nonce, Aad::empty(), &mut chunk);
         let open = open.map_err(|_| AgeError::Changed)?;
         // An empty chunk would be a second encoding of the same contents.
         if open.is_empty() && number > 0 {
@@ -126,9 +127,9 @@ pub(crate) fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<
 
 struct Header<'a> {
     salt: [u8; 16],
-    work: u8,
-    wrapped: Zeroizing<[u8; 32]>,
-    signed: &'a [u8],
+    log_n: u8,
+    wrapped_key: Zeroizing<[u8; 32]>,
+    authenticated: &'a [u8],
     mac: [u8; 32],
     rest: &'a [u8],
 }
@@ -139,24 +140,31 @@ impl<'a> Header<'a> {
         let mut line = || std::str::from_utf8(lines.next()?).ok();
         let (version, stanza, body, end) = (line()?, line()?, line()?, line()?);
         let rest = lines.next()?;
-        let [salt, work] =
+        let [salt, log_n] =
             stanza.strip_prefix("-> scrypt ")?.split(' ').collect::<Vec<_>>().try_into().ok()?;
-        let mac = decoded(end.strip_prefix("--- ")?)?;
+        let mac = base64_decode(end.strip_prefix("--- ")?)?;
         // Rejects other spellings of the same number.
-        let work: u8 = Some(work)
-            .filter(|work| work.bytes().all(|b| b.is_ascii_digit()) && !work.starts_with('0'))?
+        let log_n: u8 = Some(log_n)
+            .filter(|log_n| log_n.bytes().all(|b| b.is_ascii_digit()) && !log_n.starts_with('0'))?
             .parse()
             .ok()?;
-        let signed = file.get(..version.len() + stanza.len() + body.len() + 3 + "---".len())?;
+        let authenticated = file.get(..version.len() + stanza.len() + body.len() + 3 + "---".len())?;
         (version == VERSION).then_some(())?;
-        Some(Self { salt: decoded(salt)?, work, wrapped: Zeroizing::new(decoded(body)?), signed, mac, rest })
+        Some(Self {
+            salt: base64_decode(salt)?,
+            log_n,
+            wrapped_key: Zeroizing::new(base64_decode(body)?),
+            authenticated,
+            mac,
+            rest,
+        })
     }
 }
 
-fn wrapping_key(passphrase: &Secret, salt: &[u8; 16], work: u8) -> Result<Zeroizing<[u8; 32]>, AgeError> {
-    let cost = scrypt::Params::new(work, 8, 1).map_err(|_| AgeError::Work(work))?;
+fn wrapping_key(passphrase: &Secret, salt: &[u8; 16], log_n: u8) -> Result<Zeroizing<[u8; 32]>, AgeError> {
+    let cost = scrypt::Params::new(log_n, 8, 1).map_err(|_| AgeError::Work(log_n))?;
     let mut key = Zeroizing::new([0; 32]);
-    let salt = [LABEL, salt].concat();
+    let salt = [SALT_PREFIX, salt].concat();
     scrypt::scrypt(passphrase.reveal().as_bytes(), &salt, &cost, key.as_mut_slice())
         .map_err(|_| AgeError::Format)?;
     Ok(key)
@@ -170,7 +178,7 @@ impl hkdf::KeyType for Len32 {
     }
 }
 
-fn derived(file_key: &[u8], salt: &[u8], purpose: &[u8]) -> Result<Zeroizing<[u8; 32]>, AgeError> {
+fn derive_key(file_key: &[u8], salt: &[u8], purpose: &[u8]) -> Result<Zeroizing<[u8; 32]>, AgeError> {
     let mut key = Zeroizing::new([0; 32]);
     let from = hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(file_key);
     let filled = from.expand(&[purpose], Len32).and_then(|out| out.fill(key.as_mut_slice()));
@@ -185,19 +193,19 @@ fn key(bytes: &Zeroizing<[u8; 32]>) -> Result<LessSafeKey, AgeError> {
 }
 
 /// Returns the nonce for a key that encrypts a single message.
-fn first_nonce() -> Nonce {
+fn zero_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-/// Returns the nonce of a chunk. It contains the chunk's number and a flag for the last chunk, so that chunks cannot be
+/// Returns the nonce of a chunk. It contains the chunk's number and a flag for the last chunk so that chunks cannot be
 /// removed, added or moved.
-fn piece_nonce(number: usize, is_last: bool) -> Nonce {
+fn chunk_nonce(number: usize, is_last: bool) -> Nonce {
     let [a, b, c, d, e, f, g, h] = (number as u64).to_be_bytes();
     Nonce::assume_unique_for_key([0, 0, 0, a, b, c, d, e, f, g, h, u8::from(is_last)])
 }
 
 /// Splits bytes into chunks of `size`. Returns at least one chunk, which may be empty.
-fn pieces(bytes: &[u8], size: usize) -> Vec<&[u8]> {
+fn chunks(bytes: &[u8], size: usize) -> Vec<&[u8]> {
     if bytes.is_empty() { vec![bytes] } else { bytes.chunks(size).collect() }
 }
 
@@ -207,11 +215,11 @@ fn random() -> Result<[u8; 16], AgeError> {
     Ok(bytes)
 }
 
-fn encoded(bytes: &[u8]) -> String {
+fn base64_encode(bytes: &[u8]) -> String {
     STANDARD_NO_PAD.encode(bytes)
 }
 
-fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
+fn base64_decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     STANDARD_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 

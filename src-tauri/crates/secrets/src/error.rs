@@ -26,23 +26,23 @@ pub enum SecretError {
         "the keyring did not answer within {n} s, perhaps because it is locked; unlock it and try again",
         n = UNLOCK_TIMEOUT.as_secs()
     )]
-    Slow,
+    Timeout,
     /// The keyring has no secret with this name.
-    #[error("there is no secret `{0}` in the keyring; add it with `ironcurtain secrets set {0}`")]
+    #[error("secret `{0}` not found in the keyring; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
     /// The keyring already has a different secret with this name.
     #[error(
         "the keyring already has a different secret `{0}`; check what uses it, and remove it with `ironcurtain secrets remove {0}`"
     )]
-    Taken(SecretName),
+    NameInUse(SecretName),
     /// The keyring has several secrets with this name, and it is unknown which one belongs to IronCurtain.
     #[error(
         "the keyring has more than one secret `{0}`; remove it with `ironcurtain secrets remove {0}`, and set it again"
     )]
-    Several(SecretName),
+    Duplicate(SecretName),
     /// The secret is not UTF-8.
     #[error("the secret `{0}` is not text; set it again with `ironcurtain secrets set {0}`")]
-    NotText(SecretName),
+    NotUtf8(SecretName),
     /// The encrypted file cannot be used.
     #[error(transparent)]
     File(#[from] SecretFileError),
@@ -64,7 +64,7 @@ pub enum SecretFileError {
     Locked(PathBuf),
     /// The file cannot be decrypted or encrypted.
     #[error("failed to decrypt `{path}`: {source}; nothing in it was changed")]
-    Unopened {
+    Decrypt {
         /// Path of the encrypted file.
         path: PathBuf,
         /// Decryption or encryption error.
@@ -72,12 +72,12 @@ pub enum SecretFileError {
     },
     /// The decrypted contents are not a map of secrets.
     #[error("the encrypted file `{0}` does not contain IronCurtain's secrets; move it to a different folder")]
-    Other(PathBuf),
+    InvalidContents(PathBuf),
     /// The file exceeds, or would exceed, the maximum size.
     #[error(
         "the encrypted file `{0}` is, or would become, larger than the limit of 16 MiB; it was not changed"
     )]
-    Long(PathBuf),
+    TooLarge(PathBuf),
     /// Reading or writing the file failed.
     #[error("failed to read or write the encrypted file `{path}`: {source}; it was not changed")]
     Io {
@@ -95,44 +95,44 @@ pub enum SecretFileError {
         source: io::Error,
     },
     /// The file has no secret with this name.
-    #[error("there is no secret `{0}` in the encrypted file; add it with `ironcurtain secrets set {0}`")]
+    #[error("secret `{0}` not found in the encrypted file; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
     /// The file already has a different secret with this name.
     #[error(
         "the encrypted file already has a different secret `{0}`; check what uses it, and remove it with `ironcurtain secrets remove {0}`"
     )]
-    Taken(SecretName),
+    NameInUse(SecretName),
     /// The encrypted file already exists.
     #[error("the encrypted file `{0}` already exists; unlock it with its passphrase")]
-    There(PathBuf),
+    AlreadyExists(PathBuf),
     /// The encrypted file does not exist.
     #[error("the encrypted file `{0}` does not exist; there is nothing to unlock")]
-    None(PathBuf),
+    NotFound(PathBuf),
     /// A keyring is available, which is safer than a file.
     #[error("failed to create the encrypted file: a keyring is available; store secrets there")]
-    KeyringThere,
+    KeyringAvailable,
     /// The passphrase is shorter than this number of characters.
     #[error("the passphrase is too short: at least {0} characters, such as four words")]
-    Short(usize),
+    PassphraseTooShort(usize),
 }
 
-/// Runs the blocking function `ask`, which accesses the keyring or the file, and waits at most `UNLOCK_TIMEOUT` for it.
+/// Runs the blocking function `access`, which accesses the keyring or the file, and waits at most `UNLOCK_TIMEOUT` for it.
 ///
 /// # Errors
-/// Returns the error from `ask`, or [`SecretError::Slow`] after a timeout.
-pub async fn in_time<T: Send + 'static>(
-    ask: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
+/// Returns the error from `access`, or [`SecretError::Timeout`] after a timeout.
+pub async fn with_unlock_timeout<T: Send + 'static>(
+    access: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
 ) -> Result<T, SecretError> {
-    let (send, answer) = oneshot::channel();
+    let (send, result) = oneshot::channel();
     // Uses a separate thread, because a runtime thread would delay shutdown. The result is dropped if the caller has
     // timed out.
     std::thread::Builder::new()
         .name("secrets".to_owned())
-        .spawn(move || drop(send.send(ask())))
+        .spawn(move || drop(send.send(access())))
         .map_err(|problem| SecretError::Failed(problem.to_string()))?;
-    match tokio::time::timeout(UNLOCK_TIMEOUT, answer).await {
-        Ok(Ok(answer)) => answer,
+    match tokio::time::timeout(UNLOCK_TIMEOUT, result).await {
+        Ok(Ok(result)) => result,
         Ok(Err(_)) => Err(SecretError::Failed("the keyring client crashed".to_owned())),
-        Err(_) => Err(SecretError::Slow),
+        Err(_) => Err(SecretError::Timeout),
     }
 }

@@ -25,13 +25,13 @@ pub(super) type Contents = BTreeMap<SecretName, Secret>;
 pub(super) struct OpenFile {
     path: PathBuf,
     passphrase: Secret,
-    mark: Mark,
+    stamp: ContentStamp,
     contents: Contents,
 }
 
 /// Metadata that changes whenever another process writes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
+struct ContentStamp {
     inode: (u64, u64),
     length: u64,
     changed: (i64, i64),
@@ -39,29 +39,29 @@ struct Mark {
 
 impl OpenFile {
     /// Creates the file without secrets. Fails if the file already exists.
-    pub(super) fn make(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
+    pub(super) fn create(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
         if passphrase.reveal().chars().count() < MIN_LEN {
-            return Err(SecretFileError::Short(MIN_LEN));
+            return Err(SecretFileError::PassphraseTooShort(MIN_LEN));
         }
-        let _turn = turn(path)?;
-        if is_there(path)? {
-            return Err(SecretFileError::There(path.to_path_buf()));
+        let _lock = lock_folder(path)?;
+        if file_exists(path)? {
+            return Err(SecretFileError::AlreadyExists(path.to_path_buf()));
         }
-        let mark = write(path, &passphrase, &Contents::new())?;
-        Ok(Self { path: path.to_path_buf(), passphrase, mark, contents: Contents::new() })
+        let stamp = write(path, &passphrase, &Contents::new())?;
+        Ok(Self { path: path.to_path_buf(), passphrase, stamp, contents: Contents::new() })
     }
 
     /// Decrypts an existing file with its passphrase.
     pub(super) fn open(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
-        let (mark, contents) = read(path, &passphrase)?;
-        Ok(Self { path: path.to_path_buf(), passphrase, mark, contents })
+        let (stamp, contents) = read(path, &passphrase)?;
+        Ok(Self { path: path.to_path_buf(), passphrase, stamp, contents })
     }
 
     /// Returns the secrets, after reading them again if another process has written the file.
     pub(super) fn contents(&mut self) -> Result<&Contents, SecretFileError> {
         let at = |source| SecretFileError::Io { path: self.path.clone(), source };
-        if Mark::of(&bounded_read::open(&self.path).map_err(at)?).map_err(at)? != self.mark {
-            (self.mark, self.contents) = read(&self.path, &self.passphrase)?;
+        if ContentStamp::read(&bounded_read::open(&self.path).map_err(at)?).map_err(at)? != self.stamp {
+            (self.stamp, self.contents) = read(&self.path, &self.passphrase)?;
         }
         Ok(&self.contents)
     }
@@ -71,17 +71,17 @@ impl OpenFile {
         &mut self,
         change: impl FnOnce(&mut Contents) -> Result<T, SecretFileError>,
     ) -> Result<T, SecretFileError> {
-        let _turn = turn(&self.path)?;
+        let _lock = lock_folder(&self.path)?;
         let mut contents = self.contents()?.clone();
         let done = change(&mut contents)?;
-        self.mark = write(&self.path, &self.passphrase, &contents)?;
+        self.stamp = write(&self.path, &self.passphrase, &contents)?;
         self.contents = contents;
         Ok(done)
     }
 }
 
-impl Mark {
-    fn of(file: &File) -> io::Result<Self> {
+impl ContentStamp {
+    fn read(file: &File) -> io::Result<Self> {
         let found = file.metadata()?;
         let changed = (found.mtime(), found.mtime_nsec());
         Ok(Self { inode: (found.dev(), found.ino()), length: found.len(), changed })
@@ -89,7 +89,7 @@ impl Mark {
 }
 
 /// Returns `true` if the file exists. If the check fails, the caller must not use the keyring instead.
-pub(super) fn is_there(path: &Path) -> Result<bool, SecretFileError> {
+pub(super) fn file_exists(path: &Path) -> Result<bool, SecretFileError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -97,45 +97,45 @@ pub(super) fn is_there(path: &Path) -> Result<bool, SecretFileError> {
     }
 }
 
-fn read(path: &Path, passphrase: &Secret) -> Result<(Mark, Contents), SecretFileError> {
+fn read(path: &Path, passphrase: &Secret) -> Result<(ContentStamp, Contents), SecretFileError> {
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let file = bounded_read::open(path).map_err(at)?;
-    let (mark, mut bytes) = (Mark::of(&file).map_err(at)?, Vec::new());
+    let (stamp, mut bytes) = (ContentStamp::read(&file).map_err(at)?, Vec::new());
     file.take(bounded_read::MAX_LEN + 1).read_to_end(&mut bytes).map_err(at)?;
-    not_too_long(path, &bytes)?;
+    check_length(path, &bytes)?;
     let content = age::decrypt(passphrase, &bytes);
-    let content = content.map_err(|source| SecretFileError::Unopened { path: path.to_path_buf(), source })?;
-    let other = || SecretFileError::Other(path.to_path_buf());
-    let texts: BTreeMap<String, String> = serde_json::from_slice(&content).map_err(|_| other())?;
-    let named = |(name, text): (String, String)| {
-        let name = SecretName::stored(&name).map_err(|_| other())?;
+    let content = content.map_err(|source| SecretFileError::Decrypt { path: path.to_path_buf(), source })?;
+    let invalid_contents = || SecretFileError::InvalidContents(path.to_path_buf());
+    let texts: BTreeMap<String, String> = serde_json::from_slice(&content).map_err(|_| invalid_contents())?;
+    let parse_entry = |(name, text): (String, String)| {
+        let name = SecretName::stored(&name).map_err(|_| invalid_contents())?;
         Ok((name, Secret::new(text)))
     };
-    Ok((mark, texts.into_iter().map(named).collect::<Result<_, SecretFileError>>()?))
+    Ok((stamp, texts.into_iter().map(parse_entry).collect::<Result<_, SecretFileError>>()?))
 }
 
-fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<Mark, SecretFileError> {
+fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<ContentStamp, SecretFileError> {
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let texts: BTreeMap<&str, &str> =
         contents.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
     // Reserving the full capacity avoids a reallocation, which would leave a copy of the secrets in memory.
-    let longest = texts.iter().map(|(name, text)| name.len() + 6 * text.len() + 8).sum::<usize>() + 8;
-    let mut content = Zeroizing::new(Vec::with_capacity(longest));
+    let max_len = texts.iter().map(|(name, text)| name.len() + 6 * text.len() + 8).sum::<usize>() + 8;
+    let mut content = Zeroizing::new(Vec::with_capacity(max_len));
     serde_json::to_writer(&mut *content, &texts).map_err(|problem| at(problem.into()))?;
     let file = age::encrypt(passphrase, &content);
-    let file = file.map_err(|source| SecretFileError::Unopened { path: path.to_path_buf(), source })?;
-    not_too_long(path, &file)?;
+    let file = file.map_err(|source| SecretFileError::Decrypt { path: path.to_path_buf(), source })?;
+    check_length(path, &file)?;
     atomic_file::replace_bytes(path, &file).map_err(at)?;
-    Mark::of(&bounded_read::open(path).map_err(at)?).map_err(at)
+    ContentStamp::read(&bounded_read::open(path).map_err(at)?).map_err(at)
 }
 
-fn not_too_long(path: &Path, bytes: &[u8]) -> Result<(), SecretFileError> {
+fn check_length(path: &Path, bytes: &[u8]) -> Result<(), SecretFileError> {
     let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= bounded_read::MAX_LEN);
-    if fits { Ok(()) } else { Err(SecretFileError::Long(path.to_path_buf())) }
+    if fits { Ok(()) } else { Err(SecretFileError::TooLarge(path.to_path_buf())) }
 }
 
-/// Locks the file's folder, so that no other process writes the file. Dropping the returned handle releases the lock.
-pub(super) fn turn(path: &Path) -> Result<File, SecretFileError> {
+/// Locks the file's folder so that no other process writes the file. Dropping the returned handle releases the lock.
+pub(super) fn lock_folder(path: &Path) -> Result<File, SecretFileError> {
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let folder = path.parent().ok_or_else(|| at(io::ErrorKind::NotFound.into()))?;
     let folder = File::open(folder).map_err(at)?;

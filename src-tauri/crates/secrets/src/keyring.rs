@@ -1,6 +1,6 @@
 //! Access to the Secret Service of the user's desktop.
 //!
-//! - Every call can block while the desktop asks the user to unlock the keyring, so callers use `in_time`.
+//! - Every call can block while the desktop asks the user to unlock the keyring, so callers use `with_unlock_timeout`.
 
 use super::{Secret, SecretError, SecretName};
 use keyring_core::api::CredentialStoreApi;
@@ -13,18 +13,18 @@ use zbus_secret_service_keyring_store::Store;
 
 /// Section of the keyring, by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shelf {
+pub enum KeyringSection {
     /// The user's secrets for servers.
     Secrets,
     /// IronCurtain's own data about the audit log.
-    Record,
+    AuditLog,
 }
 
-impl Shelf {
+impl KeyringSection {
     fn service(self) -> &'static str {
         match self {
             Self::Secrets => "ironcurtain",
-            Self::Record => "ironcurtain-record",
+            Self::AuditLog => "ironcurtain-record",
         }
     }
 }
@@ -33,7 +33,7 @@ impl Shelf {
 #[derive(Debug)]
 pub struct Keyring {
     store: Arc<Store>,
-    shelf: Shelf,
+    section: KeyringSection,
 }
 
 impl Keyring {
@@ -41,21 +41,21 @@ impl Keyring {
     ///
     /// # Errors
     /// Returns [`SecretError::NoKeyring`] if no Secret Service answers.
-    pub fn open(shelf: Shelf) -> Result<Self, SecretError> {
+    pub fn open(section: KeyringSection) -> Result<Self, SecretError> {
         let store = Store::new().map_err(|problem| SecretError::NoKeyring(innermost(&problem)))?;
-        Ok(Self { store, shelf })
+        Ok(Self { store, section })
     }
 
     /// Connects without prompting the user. Returns `None` if the keyring is locked.
     ///
     /// # Errors
     /// Returns [`SecretError::NoKeyring`] if no Secret Service answers.
-    pub fn open_unlocked(shelf: Shelf) -> Result<Option<Self>, SecretError> {
+    pub fn open_unlocked(section: KeyringSection) -> Result<Option<Self>, SecretError> {
         let no_keyring = |problem: secret_service::Error| SecretError::NoKeyring(problem.to_string());
         let service = SecretService::connect(EncryptionType::Plain).map_err(no_keyring)?;
         let collection = service.get_default_collection().map_err(no_keyring)?;
         let is_locked = collection.is_locked().map_err(no_keyring)?;
-        if is_locked { Ok(None) } else { Self::open(shelf).map(Some) }
+        if is_locked { Ok(None) } else { Self::open(section).map(Some) }
     }
 
     /// Returns the secret with this name.
@@ -63,8 +63,8 @@ impl Keyring {
     /// # Errors
     /// Returns [`SecretError::Missing`] if the name is not in use, or another error if the keyring cannot be accessed.
     pub fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
-        let bytes = self.entry(name)?.get_secret().map_err(|problem| refused(problem, name))?;
-        String::from_utf8(bytes).map(Secret::new).map_err(|_| SecretError::NotText(name.clone()))
+        let bytes = self.entry(name)?.get_secret().map_err(|problem| access_error(problem, name))?;
+        String::from_utf8(bytes).map(Secret::new).map_err(|_| SecretError::NotUtf8(name.clone()))
     }
 
     /// Stores a secret, replacing any secret with the same name.
@@ -73,13 +73,13 @@ impl Keyring {
     /// Returns [`SecretError`] if the keyring cannot be accessed.
     pub fn set(&self, name: &SecretName, secret: &Secret) -> Result<(), SecretError> {
         let set = self.entry(name)?.set_secret(secret.reveal().as_bytes());
-        set.map_err(|problem| refused(problem, name))
+        set.map_err(|problem| access_error(problem, name))
     }
 
-    /// Stores secrets under names that are not in use, and verifies each secret by reading it back.
+    /// Stores secrets under names that are not in use and verifies each secret by reading it back.
     ///
     /// # Errors
-    /// Returns [`SecretError::Taken`], without storing anything, if a different secret has one of the names. Also
+    /// Returns [`SecretError::NameInUse`], without storing anything, if a different secret has one of the names. Also
     /// returns errors that occur while storing.
     pub fn add<'a>(
         &self,
@@ -87,7 +87,7 @@ impl Keyring {
     ) -> Result<(), SecretError> {
         for (name, secret) in secrets.clone() {
             match self.get(name) {
-                Ok(there) if there != *secret => return Err(SecretError::Taken(name.clone())),
+                Ok(existing) if existing != *secret => return Err(SecretError::NameInUse(name.clone())),
                 Ok(_) | Err(SecretError::Missing(_)) => {}
                 Err(problem) => return Err(problem),
             }
@@ -106,8 +106,8 @@ impl Keyring {
     /// # Errors
     /// Returns [`SecretError`] if the keyring cannot be accessed.
     pub fn list(&self) -> Result<Vec<SecretName>, SecretError> {
-        let found = self.store.search(&HashMap::from([("service", self.shelf.service())]));
-        let found = found.map_err(|problem| failed(&problem))?;
+        let found = self.store.search(&HashMap::from([("service", self.section.service())]));
+        let found = found.map_err(|problem| convert_error(&problem))?;
         let name = |entry: &Entry| SecretName::try_from(entry.get_specifiers()?.1.as_str()).ok();
         let mut names: Vec<SecretName> = found.iter().filter_map(name).collect();
         names.sort();
@@ -123,36 +123,36 @@ impl Keyring {
         match self.entry(name)?.delete_credential() {
             Err(StoreError::Ambiguous(all)) => all
                 .iter()
-                .try_for_each(|one| one.delete_credential().map_err(|problem| refused(problem, name))),
-            removed => removed.map_err(|problem| refused(problem, name)),
+                .try_for_each(|one| one.delete_credential().map_err(|problem| access_error(problem, name))),
+            removed => removed.map_err(|problem| access_error(problem, name)),
         }
     }
 
     fn entry(&self, name: &SecretName) -> Result<Entry, SecretError> {
         let label = format!("IronCurtain: {name}");
         let label = HashMap::from([("label", label.as_str())]);
-        let entry = self.store.build(self.shelf.service(), name.as_str(), Some(&label));
-        entry.map_err(|problem| failed(&problem))
+        let entry = self.store.build(self.section.service(), name.as_str(), Some(&label));
+        entry.map_err(|problem| convert_error(&problem))
     }
 }
 
-fn refused(problem: StoreError, name: &SecretName) -> SecretError {
+fn access_error(problem: StoreError, name: &SecretName) -> SecretError {
     if let StoreError::NoEntry = problem {
         return SecretError::Missing(name.clone());
     }
     if let StoreError::Ambiguous(_) = problem {
-        return SecretError::Several(name.clone());
+        return SecretError::Duplicate(name.clone());
     }
-    failed(&problem)
+    convert_error(&problem)
 }
 
 /// Converts an error. Drops the secret bytes that an encoding error contains.
-fn failed(problem: &StoreError) -> SecretError {
-    let words = innermost(problem);
+fn convert_error(problem: &StoreError) -> SecretError {
+    let message = innermost(problem);
     if let StoreError::NoStorageAccess(_) = problem {
-        SecretError::Locked(words)
+        SecretError::Locked(message)
     } else {
-        SecretError::Failed(words)
+        SecretError::Failed(message)
     }
 }
 

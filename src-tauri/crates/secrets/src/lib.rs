@@ -28,19 +28,19 @@ mod name;
 mod store;
 
 pub use age::AgeError;
-pub use error::{SecretError, SecretFileError, in_time};
-pub use fill::{Filled, UnfilledError, filled_env, filled_headers, filled_setting};
-pub use keyring::{Keyring, Shelf};
-pub use login::{LoginMark, LoginTurn, Logins};
+pub use error::{SecretError, SecretFileError, with_unlock_timeout};
+pub use fill::{FillError, FilledSettings, fill_env, fill_headers, fill_setting};
+pub use keyring::{Keyring, KeyringSection};
+pub use login::{LoginLock, LoginRecord, Logins};
 pub use mask::SecretMask;
 pub use name::{SecretName, SecretNameError};
-pub use store::{SecretPlace, SecretStore};
+pub use store::{SecretBackend, SecretStore};
 
 use std::fmt;
 use zeroize::Zeroizing;
 
 /// Prefix of a setting's value that refers to a secret.
-const MARK: &str = "keyring:";
+const REFERENCE_PREFIX: &str = "keyring:";
 
 /// Maximum length of a secret in bytes.
 const MAX_LEN: usize = 64 * 1024;
@@ -60,7 +60,7 @@ impl Secret {
     ///
     /// # Errors
     /// Returns [`SecretTextError`] if the text is empty, too long, or contains a control character.
-    pub fn typed(text: &str) -> Result<Self, SecretTextError> {
+    pub fn parse(text: &str) -> Result<Self, SecretTextError> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_suffix('\r').unwrap_or(text);
         if text.is_empty() {
@@ -106,22 +106,22 @@ pub enum SecretTextError {
 ///
 /// # Errors
 /// Returns [`SecretNameError`] if the name is invalid.
-pub fn named(value: &str) -> Result<Option<SecretName>, SecretNameError> {
-    value.strip_prefix(MARK).map(SecretName::try_from).transpose()
+pub fn secret_reference(value: &str) -> Result<Option<SecretName>, SecretNameError> {
+    value.strip_prefix(REFERENCE_PREFIX).map(SecretName::try_from).transpose()
 }
 
 /// Parses a header value that may have a scheme before the reference, as in `Bearer keyring:NAME`. Returns the
 /// scheme, including the space, and the name.
 ///
 /// # Errors
-/// Returns the same errors as [`named`].
-pub fn named_in_header(value: &str) -> Result<Option<(&str, SecretName)>, SecretNameError> {
+/// Returns the same errors as [`secret_reference`].
+pub fn secret_reference_in_header(value: &str) -> Result<Option<(&str, SecretName)>, SecretNameError> {
     let start = match value.split_once(' ') {
-        Some((word, rest)) if rest.starts_with(MARK) => word.len() + 1,
+        Some((word, rest)) if rest.starts_with(REFERENCE_PREFIX) => word.len() + 1,
         Some(_) | None => 0,
     };
-    let (before, rest) = value.split_at(start);
-    Ok(named(rest)?.map(|name| (before, name)))
+    let (scheme, rest) = value.split_at(start);
+    Ok(secret_reference(rest)?.map(|name| (scheme, name)))
 }
 
 #[cfg(test)]
@@ -131,13 +131,16 @@ mod tests {
     #[test]
     fn a_value_names_a_secret_or_is_plain() {
         let name = |text: &str| SecretName::try_from(text).unwrap();
-        assert_eq!(named("keyring:github"), Ok(Some(name("github"))));
-        assert_eq!(named("plain keyring:github"), Ok(None));
-        assert_eq!(named_in_header("Bearer keyring:a.b-c_1"), Ok(Some(("Bearer ", name("a.b-c_1")))));
-        assert_eq!(named_in_header("keyring:x"), Ok(Some(("", name("x")))));
-        assert_eq!(named_in_header("Bearer abc"), Ok(None));
+        assert_eq!(secret_reference("keyring:github"), Ok(Some(name("github"))));
+        assert_eq!(secret_reference("plain keyring:github"), Ok(None));
+        assert_eq!(
+            secret_reference_in_header("Bearer keyring:a.b-c_1"),
+            Ok(Some(("Bearer ", name("a.b-c_1"))))
+        );
+        assert_eq!(secret_reference_in_header("keyring:x"), Ok(Some(("", name("x")))));
+        assert_eq!(secret_reference_in_header("Bearer abc"), Ok(None));
         for wrong in ["keyring:", "keyring:a b", "keyring:../x", "keyring:a\n"] {
-            assert!(named(wrong).is_err(), "{wrong}");
+            assert!(secret_reference(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -148,9 +151,9 @@ mod tests {
 
     #[test]
     fn a_secret_is_one_line_of_text_that_is_not_empty() {
-        assert_eq!(Secret::typed("key \r\n"), Ok(Secret::new("key ".into())));
-        assert_eq!(Secret::typed("\n"), Err(SecretTextError::Empty));
-        assert_eq!(Secret::typed("a\nb"), Err(SecretTextError::Control));
-        assert_eq!(Secret::typed(&"x".repeat(MAX_LEN + 1)), Err(SecretTextError::TooLong));
+        assert_eq!(Secret::parse("key \r\n"), Ok(Secret::new("key ".into())));
+        assert_eq!(Secret::parse("\n"), Err(SecretTextError::Empty));
+        assert_eq!(Secret::parse("a\nb"), Err(SecretTextError::Control));
+        assert_eq!(Secret::parse(&"x".repeat(MAX_LEN + 1)), Err(SecretTextError::TooLong));
     }
 }

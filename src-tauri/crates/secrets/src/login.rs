@@ -3,10 +3,10 @@
 //!
 //! - The list is authoritative: without an entry there is no login, so removing an entry logs the user out even if the
 //!   keyring is locked. Tokens are valid only if their id equals the entry's id.
-//! - A process holds a server's [`LoginTurn`] while it changes the tokens, so only one process changes them at a time.
+//! - A process holds a server's [`LoginLock`] while it changes the tokens, so only one process changes them at a time.
 //! - Settings cannot refer to a login's secret, because its name contains a colon.
 
-use super::file::turn;
+use super::file::lock_folder;
 use super::{Secret, SecretError, SecretFileError, SecretName, SecretStore};
 use base64::engine::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -33,7 +33,7 @@ pub struct Logins {
 /// Entry in the list of logins. Contains no secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LoginMark {
+pub struct LoginRecord {
     /// Random id of the login.
     pub id: String,
     /// URL of the server.
@@ -44,8 +44,8 @@ pub struct LoginMark {
     pub scopes: Vec<String>,
     /// Time at which the user must log in again, in seconds since the Unix epoch, or `None` if the login can be renewed
     /// or does not expire.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ends_at: Option<u64>,
+    #[serde(rename = "endsAt", default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
     /// `true` if the authorization server refused to renew the login.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_expired: bool,
@@ -53,23 +53,23 @@ pub struct LoginMark {
 
 /// Exclusive lock on one server's tokens. Dropping it releases the lock.
 #[derive(Debug)]
-pub struct LoginTurn(#[expect(dead_code, reason = "closing the file releases the lock")] File);
+pub struct LoginLock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
-impl LoginMark {
+impl LoginRecord {
     /// Creates the entry for a new login.
     ///
     /// # Errors
     /// Returns an error if the operating system provides no random bytes.
     pub fn new(url: &str, issuer: &str, scopes: &[String]) -> io::Result<Self> {
         let (id, url, issuer) = (random_name()?, url.to_owned(), issuer.to_owned());
-        Ok(Self { id, url, issuer, scopes: scopes.to_vec(), ends_at: None, is_expired: false })
+        Ok(Self { id, url, issuer, scopes: scopes.to_vec(), expires_at: None, is_expired: false })
     }
 
     /// Returns `true` if the login has expired at this time.
     #[must_use]
-    pub fn has_ended(&self, now: SystemTime) -> bool {
+    pub fn has_expired(&self, now: SystemTime) -> bool {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        self.is_expired || self.ends_at.is_some_and(|at| at <= now)
+        self.is_expired || self.expires_at.is_some_and(|at| at <= now)
     }
 }
 
@@ -86,7 +86,7 @@ impl Logins {
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be read.
-    pub fn all(&self) -> Result<BTreeMap<String, LoginMark>, SecretError> {
+    pub fn all(&self) -> Result<BTreeMap<String, LoginRecord>, SecretError> {
         Ok(read(&self.list)?)
     }
 
@@ -103,7 +103,7 @@ impl Logins {
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
-    pub fn note_required(&self, server: &str, url: &str) -> Result<bool, SecretError> {
+    pub fn record_required(&self, server: &str, url: &str) -> Result<bool, SecretError> {
         let before =
             change(&self.required, |all: &mut BTreeMap<_, _>| all.insert(server.to_owned(), url.to_owned()))?;
         Ok(before.as_deref() != Some(url))
@@ -113,7 +113,7 @@ impl Logins {
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
-    pub fn note_accepted(&self, server: &str) -> Result<(), SecretError> {
+    pub fn record_accepted(&self, server: &str) -> Result<(), SecretError> {
         if self.required()?.contains_key(server) {
             change(&self.required, |all: &mut BTreeMap<String, String>| drop(all.remove(server)))?;
         }
@@ -122,7 +122,7 @@ impl Logins {
 
     /// Returns a server's entry, or `None` if there is no entry or the list cannot be read.
     #[must_use]
-    pub fn mark(&self, server: &str) -> Option<LoginMark> {
+    pub fn record(&self, server: &str) -> Option<LoginRecord> {
         self.all().ok()?.remove(server)
     }
 
@@ -138,51 +138,51 @@ impl Logins {
     ///
     /// # Errors
     /// Returns [`SecretError`] if the lock file cannot be used.
-    pub fn turn(&self, server: &str) -> Result<LoginTurn, SecretError> {
+    pub fn lock(&self, server: &str) -> Result<LoginLock, SecretError> {
         let hash = digest(&SHA256, server.as_bytes());
         let name = URL_SAFE_NO_PAD.encode(hash.as_ref().get(..9).unwrap_or_default());
         let path = self.list.with_file_name(format!("login-{name}.lock"));
         let at = |source| SecretFileError::Logins { path: path.clone(), source };
         let file = bounded_read::open_own(&path).map_err(at)?;
         flock(&file, FlockOperation::LockExclusive).map_err(|problem| at(problem.into()))?;
-        Ok(LoginTurn(file))
+        Ok(LoginLock(file))
     }
 
     /// Stores a login, replacing any earlier login.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
-    pub fn begin(&self, server: &str, mark: &LoginMark, tokens: &Secret) -> Result<(), SecretError> {
-        let _turn = self.turn(server)?;
+    pub fn save(&self, server: &str, record: &LoginRecord, tokens: &Secret) -> Result<(), SecretError> {
+        let _lock = self.lock(server)?;
         self.store.set(&SecretName::of_login(server), tokens)?;
-        self.note(server, mark)
+        self.insert_record(server, record)
     }
 
-    /// Adds an entry for a login whose tokens are already stored. The caller must hold the server's [`LoginTurn`].
+    /// Adds an entry for a login whose tokens are already stored. The caller must hold the server's [`LoginLock`].
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
-    pub fn note(&self, server: &str, mark: &LoginMark) -> Result<(), SecretError> {
-        change(&self.list, |all: &mut BTreeMap<_, _>| drop(all.insert(server.to_owned(), mark.clone())))?;
-        self.note_accepted(server)
+    pub fn insert_record(&self, server: &str, record: &LoginRecord) -> Result<(), SecretError> {
+        change(&self.list, |all: &mut BTreeMap<_, _>| drop(all.insert(server.to_owned(), record.clone())))?;
+        self.record_accepted(server)
     }
 
     /// Replaces the tokens of the login with this id. If the user has logged in again or logged out since, changes
-    /// nothing and returns `false`. The caller must hold the server's [`LoginTurn`].
+    /// nothing and returns `false`. The caller must hold the server's [`LoginLock`].
     ///
     /// # Errors
-    /// Returns the same errors as [`Self::begin`].
+    /// Returns the same errors as [`Self::save`].
     pub fn renew(
         &self,
         server: &str,
-        (id, ends_at): (&str, Option<u64>),
+        (id, expires_at): (&str, Option<u64>),
         tokens: &Secret,
     ) -> Result<bool, SecretError> {
-        let mark = self.all()?.remove(server).filter(|mark| mark.id == id);
-        let Some(mark) = mark else { return Ok(false) };
+        let record = self.all()?.remove(server).filter(|record| record.id == id);
+        let Some(record) = record else { return Ok(false) };
         self.store.set(&SecretName::of_login(server), tokens)?;
-        if mark.is_expired || mark.ends_at != ends_at {
-            self.amend(server, id, |mark| (mark.is_expired, mark.ends_at) = (false, ends_at))?;
+        if record.is_expired || record.expires_at != expires_at {
+            self.update(server, id, |record| (record.is_expired, record.expires_at) = (false, expires_at))?;
         }
         Ok(true)
     }
@@ -191,14 +191,19 @@ impl Logins {
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
-    pub fn note_expired(&self, server: &str, id: &str) -> Result<(), SecretError> {
-        self.amend(server, id, |mark| mark.is_expired = true)
+    pub fn record_expired(&self, server: &str, id: &str) -> Result<(), SecretError> {
+        self.update(server, id, |record| record.is_expired = true)
     }
 
-    fn amend(&self, server: &str, id: &str, amend: impl FnOnce(&mut LoginMark)) -> Result<(), SecretError> {
-        change(&self.list, |all: &mut BTreeMap<String, LoginMark>| {
-            if let Some(mark) = all.get_mut(server).filter(|mark| mark.id == id) {
-                amend(mark);
+    fn update(
+        &self,
+        server: &str,
+        id: &str,
+        update: impl FnOnce(&mut LoginRecord),
+    ) -> Result<(), SecretError> {
+        change(&self.list, |all: &mut BTreeMap<String, LoginRecord>| {
+            if let Some(record) = all.get_mut(server).filter(|record| record.id == id) {
+                update(record);
             }
         })
     }
@@ -207,8 +212,8 @@ impl Logins {
     ///
     /// # Errors
     /// Returns [`SecretError`] if the list cannot be written.
-    pub fn strike(&self, server: &str) -> Result<Option<LoginMark>, SecretError> {
-        change(&self.list, |all: &mut BTreeMap<String, LoginMark>| all.remove(server))
+    pub fn remove_record(&self, server: &str) -> Result<Option<LoginRecord>, SecretError> {
+        change(&self.list, |all: &mut BTreeMap<String, LoginRecord>| all.remove(server))
     }
 
     /// Removes a server's tokens, even if they are from an earlier login. Returns the tokens, if there were any.
@@ -216,7 +221,7 @@ impl Logins {
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
     pub fn remove_tokens(&self, server: &str) -> Result<Option<Secret>, SecretError> {
-        let _turn = self.turn(server)?;
+        let _lock = self.lock(server)?;
         let removed = self.tokens(server).and_then(|tokens| {
             self.store.remove(&SecretName::of_login(server))?;
             Ok(tokens)
@@ -230,8 +235,8 @@ impl Logins {
 }
 
 fn read<T: DeserializeOwned + Default>(list: &Path) -> Result<T, SecretFileError> {
-    match bounded_read::text(list).map_err(|problem| at(list, problem))? {
-        Some(text) => serde_json::from_str(&text).map_err(|problem| at(list, problem.into())),
+    match bounded_read::read_text(list).map_err(|problem| list_error(list, problem))? {
+        Some(text) => serde_json::from_str(&text).map_err(|problem| list_error(list, problem.into())),
         None => Ok(T::default()),
     }
 }
@@ -241,57 +246,61 @@ fn change<T: DeserializeOwned + Default + Serialize, R>(
     list: &Path,
     change: impl FnOnce(&mut T) -> R,
 ) -> Result<R, SecretError> {
-    let _turn = turn(list)?;
+    let _lock = lock_folder(list)?;
     let mut all = read(list)?;
     let done = change(&mut all);
-    let text = serde_json::to_vec_pretty(&all).map_err(|problem| at(list, problem.into()))?;
-    atomic_file::replace_bytes(list, &text).map_err(|problem| at(list, problem))?;
+    let text = serde_json::to_vec_pretty(&all).map_err(|problem| list_error(list, problem.into()))?;
+    atomic_file::replace_bytes(list, &text).map_err(|problem| list_error(list, problem))?;
     Ok(done)
 }
 
-fn at(list: &Path, source: io::Error) -> SecretFileError {
+fn list_error(list: &Path, source: io::Error) -> SecretFileError {
     SecretFileError::Logins { path: list.to_path_buf(), source }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::named;
+    use crate::secret_reference;
     use std::time::Duration;
 
     #[test]
     fn a_login_is_listed_until_it_ends_and_never_a_secret_of_settings() {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::of(dir.path());
-        store.make(Secret::new("four words are enough".into())).unwrap();
+        store.create_file(Secret::new("four words are enough".into())).unwrap();
         let logins = Logins::of(&store);
-        let mark = LoginMark::new("https://a.example/mcp", "https://auth.example", &["read".into()]).unwrap();
+        let record =
+            LoginRecord::new("https://a.example/mcp", "https://auth.example", &["read".into()]).unwrap();
         let tokens = Secret::new("tokens-1".into());
-        logins.begin("far", &mark, &tokens).unwrap();
-        assert_eq!((logins.mark("far"), logins.tokens("far").unwrap()), (Some(mark.clone()), tokens.clone()));
+        logins.save("far", &record, &tokens).unwrap();
+        assert_eq!(
+            (logins.record("far"), logins.tokens("far").unwrap()),
+            (Some(record.clone()), tokens.clone())
+        );
         assert_eq!(store.list().unwrap(), []);
-        assert!(named("keyring:login:far").is_err(), "settings cannot refer to it");
+        assert!(secret_reference("keyring:login:far").is_err(), "settings cannot refer to it");
         let written = std::fs::read_to_string(dir.path().join("logins.json")).unwrap();
         assert!(written.contains("https://auth.example") && !written.contains("tokens-1"));
 
         let renewed = Secret::new("tokens-2".into());
         assert!(!logins.renew("far", ("another login", None), &renewed).unwrap());
         assert_eq!(logins.tokens("far").unwrap(), tokens, "a login that was replaced is not renewed");
-        assert!(logins.renew("far", (&mark.id, None), &renewed).unwrap());
+        assert!(logins.renew("far", (&record.id, None), &renewed).unwrap());
         assert_eq!(logins.tokens("far").unwrap(), renewed);
 
-        let ended = |at: u64| logins.mark("far").unwrap().has_ended(UNIX_EPOCH + Duration::from_secs(at));
-        logins.note_expired("far", "another login").unwrap();
+        let ended = |at: u64| logins.record("far").unwrap().has_expired(UNIX_EPOCH + Duration::from_secs(at));
+        logins.record_expired("far", "another login").unwrap();
         assert!(!ended(u64::from(u32::MAX)));
-        logins.note_expired("far", &mark.id).unwrap();
+        logins.record_expired("far", &record.id).unwrap();
         assert!(ended(0));
-        logins.renew("far", (&mark.id, Some(100)), &renewed).unwrap();
+        logins.renew("far", (&record.id, Some(100)), &renewed).unwrap();
         assert!(!ended(99) && ended(100));
 
         store.lock();
-        assert_eq!(logins.strike("far").unwrap().map(|mark| mark.id), Some(mark.id));
+        assert_eq!(logins.remove_record("far").unwrap().map(|record| record.id), Some(record.id));
         assert!(logins.remove_tokens("far").is_err());
-        assert_eq!(logins.mark("far"), None, "it ends even if its tokens cannot be removed");
+        assert_eq!(logins.record("far"), None, "it ends even if its tokens cannot be removed");
         store.unlock(Secret::new("four words are enough".into())).unwrap();
         assert_eq!(logins.remove_tokens("far").unwrap(), Some(renewed));
         assert_eq!(logins.remove_tokens("far").unwrap(), None);
@@ -302,14 +311,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let logins = || Logins::of(&SecretStore::of(dir.path()));
         let url = "https://a.example/mcp";
-        assert!(logins().note_required("far", url).unwrap());
-        assert!(!logins().note_required("far", url).unwrap(), "it is known");
-        assert!(logins().note_required("far", "https://b.example/mcp").unwrap(), "its address has changed");
+        assert!(logins().record_required("far", url).unwrap());
+        assert!(!logins().record_required("far", url).unwrap(), "it is known");
+        assert!(logins().record_required("far", "https://b.example/mcp").unwrap(), "its address has changed");
         assert_eq!(logins().required().unwrap().into_keys().collect::<Vec<_>>(), ["far"]);
-        logins().note_accepted("other").unwrap();
+        logins().record_accepted("other").unwrap();
         assert_eq!(logins().required().unwrap().len(), 1);
-        let mark = LoginMark::new(url, "https://auth.example", &[]).unwrap();
-        logins().note("far", &mark).unwrap();
+        let record = LoginRecord::new(url, "https://auth.example", &[]).unwrap();
+        logins().insert_record("far", &record).unwrap();
         assert!(logins().required().unwrap().is_empty());
     }
 
@@ -317,13 +326,13 @@ mod tests {
     fn one_at_a_time_changes_the_tokens_of_a_server() {
         let dir = tempfile::tempdir().unwrap();
         let logins = Logins::of(&SecretStore::of(dir.path()));
-        let turn = logins.turn("far").unwrap();
+        let guard = logins.lock("far").unwrap();
         let lock = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
         let other = bounded_read::open_own(&lock).unwrap();
         let tried = || flock(&other, FlockOperation::NonBlockingLockExclusive);
         assert_eq!(tried(), Err(rustix::io::Errno::WOULDBLOCK));
-        drop(logins.turn("near").unwrap());
-        drop(turn);
+        drop(logins.lock("near").unwrap());
+        drop(guard);
         assert_eq!(tried(), Ok(()));
     }
 
@@ -335,7 +344,7 @@ mod tests {
         let refused = || logins.all().unwrap_err().to_string();
         rustix::fs::mkfifoat(rustix::fs::CWD, &list, rustix::fs::Mode::RUSR).unwrap();
         assert!(refused().contains("it is a named pipe, not a regular file"), "{}", refused());
-        assert_eq!(logins.mark("far"), None);
+        assert_eq!(logins.record("far"), None);
         std::fs::remove_file(&list).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &list).unwrap();
         assert!(refused().contains("it is a device, not a regular file"), "{}", refused());

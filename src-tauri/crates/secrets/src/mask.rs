@@ -16,7 +16,7 @@ use std::sync::Arc;
 const MIN_LEN: usize = 6;
 
 /// Text that replaces a secret.
-const MARK: &[u8] = b"[secret]";
+const MASK: &[u8] = b"[secret]";
 
 /// Replaces a set of secrets in text. Clones share the search patterns.
 #[derive(Clone, Default)]
@@ -24,26 +24,26 @@ pub struct SecretMask(Option<Arc<Patterns>>);
 
 struct Patterns {
     search: AhoCorasick,
-    longest: usize,
+    max_len: usize,
 }
 
 impl SecretMask {
     /// Creates a mask for these secrets.
     #[must_use]
     pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
-        let mut spellings = BTreeSet::new();
+        let mut encodings = BTreeSet::new();
         for secret in secrets {
             // Programs may print a multi-line key one line at a time.
             for value in std::iter::once(secret.reveal()).chain(secret.reveal().lines()) {
                 if value.len() >= MIN_LEN {
-                    spellings.extend(spellings_of(value.as_bytes()));
+                    encodings.extend(encodings_of(value.as_bytes()));
                 }
             }
         }
-        let longest = spellings.iter().map(Vec::len).max();
+        let max_len = encodings.iter().map(Vec::len).max();
         // Building fails only for far more text than a server's settings can contain.
-        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&spellings);
-        Self(longest.zip(search.ok()).map(|(longest, search)| Arc::new(Patterns { search, longest })))
+        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&encodings);
+        Self(max_len.zip(search.ok()).map(|(max_len, search)| Arc::new(Patterns { search, max_len })))
     }
 
     /// Returns the text with all secrets replaced.
@@ -53,7 +53,7 @@ impl SecretMask {
             Some(patterns) if patterns.search.is_match(text) => {
                 let mut masked = Vec::with_capacity(text.len());
                 patterns.search.replace_all_with_bytes(text, &mut masked, |_, _, masked| {
-                    masked.extend_from_slice(MARK);
+                    masked.extend_from_slice(MASK);
                     true
                 });
                 Cow::Owned(masked)
@@ -66,7 +66,7 @@ impl SecretMask {
     /// continue in the next text.
     #[must_use]
     pub fn overlap(&self) -> usize {
-        self.0.as_ref().map_or(0, |patterns| patterns.longest - 1)
+        self.0.as_ref().map_or(0, |patterns| patterns.max_len - 1)
     }
 }
 
@@ -77,7 +77,7 @@ impl fmt::Debug for SecretMask {
 }
 
 /// Returns the encodings of a secret to search for.
-fn spellings_of(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+fn encodings_of(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let text = String::from_utf8_lossy(value);
     let json = serde_json::to_string(&text).unwrap_or_default();
     let json = json.trim_matches('"').as_bytes().to_vec();

@@ -3,8 +3,8 @@
 //! - INVARIANT: only one of the two is used, and only the user switches between them. If the file exists, it is used
 //!   even if a keyring becomes available.
 
-use super::file::{OpenFile, is_there};
-use super::{Keyring, Secret, SecretError, SecretFileError, SecretName, Shelf};
+use super::file::{OpenFile, file_exists};
+use super::{Keyring, KeyringSection, Secret, SecretError, SecretFileError, SecretName};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -18,7 +18,7 @@ pub struct SecretStore {
 
 /// Storage that is in use.
 #[derive(Debug)]
-pub enum SecretPlace {
+pub enum SecretBackend {
     /// The keyring of the desktop.
     Keyring,
     /// The encrypted file.
@@ -26,8 +26,8 @@ pub enum SecretPlace {
         /// `true` if the passphrase has not been entered in this process.
         is_locked: bool,
     },
-    /// No storage: the file does not exist, and the keyring cannot be used for this reason.
-    Nowhere(SecretError),
+    /// No storage: the file does not exist, and the keyring cannot be used. Contains the reason.
+    Unavailable(SecretError),
 }
 
 impl SecretStore {
@@ -49,9 +49,9 @@ impl SecretStore {
     /// # Errors
     /// Returns [`SecretError`] if the path cannot be accessed.
     pub fn file_is_locked(&self) -> Result<Option<bool>, SecretError> {
-        Ok(is_there(&self.path)?.then(|| match self.open.try_lock() {
-            Ok(held) => held.is_none(),
-            Err(TryLockError::Poisoned(held)) => held.into_inner().is_none(),
+        Ok(file_exists(&self.path)?.then(|| match self.open.try_lock() {
+            Ok(open) => open.is_none(),
+            Err(TryLockError::Poisoned(open)) => open.into_inner().is_none(),
             // Another thread is using the file, so the file is reported as unlocked.
             Err(TryLockError::WouldBlock) => false,
         }))
@@ -61,13 +61,13 @@ impl SecretStore {
     ///
     /// # Errors
     /// Returns [`SecretError`] if the path of the file cannot be accessed.
-    pub fn place(&self) -> Result<SecretPlace, SecretError> {
+    pub fn backend(&self) -> Result<SecretBackend, SecretError> {
         if let Some(is_locked) = self.file_is_locked()? {
-            return Ok(SecretPlace::File { is_locked });
+            return Ok(SecretBackend::File { is_locked });
         }
-        Ok(match Keyring::open(Shelf::Secrets) {
-            Ok(_) => SecretPlace::Keyring,
-            Err(problem) => SecretPlace::Nowhere(problem),
+        Ok(match Keyring::open(KeyringSection::Secrets) {
+            Ok(_) => SecretBackend::Keyring,
+            Err(problem) => SecretBackend::Unavailable(problem),
         })
     }
 
@@ -75,12 +75,12 @@ impl SecretStore {
     ///
     /// # Errors
     /// Returns [`SecretError`] if a keyring is available, the file exists, or the passphrase is too short.
-    pub fn make(&self, passphrase: Secret) -> Result<(), SecretError> {
-        match self.place()? {
-            SecretPlace::Keyring => Err(SecretFileError::KeyringThere.into()),
-            SecretPlace::File { .. } => Err(SecretFileError::There(self.path.clone()).into()),
-            SecretPlace::Nowhere(_) => {
-                *self.held() = Some(OpenFile::make(&self.path, passphrase)?);
+    pub fn create_file(&self, passphrase: Secret) -> Result<(), SecretError> {
+        match self.backend()? {
+            SecretBackend::Keyring => Err(SecretFileError::KeyringAvailable.into()),
+            SecretBackend::File { .. } => Err(SecretFileError::AlreadyExists(self.path.clone()).into()),
+            SecretBackend::Unavailable(_) => {
+                *self.lock_open_file() = Some(OpenFile::create(&self.path, passphrase)?);
                 Ok(())
             }
         }
@@ -91,17 +91,17 @@ impl SecretStore {
     /// # Errors
     /// Returns [`SecretError`] if the file cannot be read or the passphrase is wrong. The state is then unchanged.
     pub fn unlock(&self, passphrase: Secret) -> Result<(), SecretError> {
-        if !is_there(&self.path)? {
-            return Err(SecretFileError::None(self.path.clone()).into());
+        if !file_exists(&self.path)? {
+            return Err(SecretFileError::NotFound(self.path.clone()).into());
         }
         let open = OpenFile::open(&self.path, passphrase)?;
-        *self.held() = Some(open);
+        *self.lock_open_file() = Some(open);
         Ok(())
     }
 
     /// Drops the passphrase and the decrypted secrets.
     pub fn lock(&self) {
-        *self.held() = None;
+        *self.lock_open_file() = None;
     }
 
     /// Returns the secret with this name.
@@ -109,8 +109,8 @@ impl SecretStore {
     /// # Errors
     /// Returns [`SecretError`] if the name is not in use, or if the storage is locked or cannot be accessed.
     pub fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
-        if !is_there(&self.path)? {
-            return Keyring::open(Shelf::Secrets)?.get(name);
+        if !file_exists(&self.path)? {
+            return Keyring::open(KeyringSection::Secrets)?.get(name);
         }
         let missing = || SecretFileError::Missing(name.clone());
         self.in_file(|file| file.contents()?.get(name).cloned().ok_or_else(missing))
@@ -121,8 +121,8 @@ impl SecretStore {
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
     pub fn set(&self, name: &SecretName, secret: &Secret) -> Result<(), SecretError> {
-        if !is_there(&self.path)? {
-            return Keyring::open(Shelf::Secrets)?.set(name, secret);
+        if !file_exists(&self.path)? {
+            return Keyring::open(KeyringSection::Secrets)?.set(name, secret);
         }
         self.in_file(|file| {
             file.change(|all| {
@@ -140,14 +140,16 @@ impl SecretStore {
         &self,
         secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,
     ) -> Result<(), SecretError> {
-        if !is_there(&self.path)? {
-            return Keyring::open(Shelf::Secrets)?.add(secrets);
+        if !file_exists(&self.path)? {
+            return Keyring::open(KeyringSection::Secrets)?.add(secrets);
         }
         self.in_file(|file| {
             file.change(|all| {
                 for (name, secret) in secrets {
                     match all.get(name) {
-                        Some(there) if there != secret => return Err(SecretFileError::Taken(name.clone())),
+                        Some(existing) if existing != secret => {
+                            return Err(SecretFileError::NameInUse(name.clone()));
+                        }
                         Some(_) => {}
                         None => drop(all.insert(name.clone(), secret.clone())),
                     }
@@ -162,8 +164,8 @@ impl SecretStore {
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
     pub fn list(&self) -> Result<Vec<SecretName>, SecretError> {
-        if !is_there(&self.path)? {
-            return Keyring::open(Shelf::Secrets)?.list();
+        if !file_exists(&self.path)? {
+            return Keyring::open(KeyringSection::Secrets)?.list();
         }
         self.in_file(|file| Ok(file.contents()?.keys().filter(|name| !name.is_login()).cloned().collect()))
     }
@@ -173,8 +175,8 @@ impl SecretStore {
     /// # Errors
     /// Returns [`SecretError`] if the name is not in use, or if the storage is locked or cannot be accessed.
     pub fn remove(&self, name: &SecretName) -> Result<(), SecretError> {
-        if !is_there(&self.path)? {
-            return Keyring::open(Shelf::Secrets)?.remove(name);
+        if !file_exists(&self.path)? {
+            return Keyring::open(KeyringSection::Secrets)?.remove(name);
         }
         let missing = || SecretFileError::Missing(name.clone());
         self.in_file(|file| file.change(|all| all.remove(name).map(drop).ok_or_else(missing)))
@@ -185,10 +187,10 @@ impl SecretStore {
         ask: impl FnOnce(&mut OpenFile) -> Result<T, SecretFileError>,
     ) -> Result<T, SecretError> {
         let locked = || SecretFileError::Locked(self.path.clone());
-        Ok(ask(self.held().as_mut().ok_or_else(locked)?)?)
+        Ok(ask(self.lock_open_file().as_mut().ok_or_else(locked)?)?)
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<OpenFile>> {
+    fn lock_open_file(&self) -> MutexGuard<'_, Option<OpenFile>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

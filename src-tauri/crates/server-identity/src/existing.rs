@@ -23,7 +23,7 @@ pub fn bind_existing(
     grants: &[StandingGrant],
 ) -> Result<(), StoreError> {
     let bindings = Bindings::of(&home.database());
-    if !bindings.are_outstanding()? {
+    if !bindings.needs_migration()? {
         return Ok(());
     }
     let folders = std::fs::read_dir(home.server_data("")).into_iter().flatten().flatten();
@@ -32,17 +32,17 @@ pub fn bind_existing(
     // A disabled server is bound when it is first started.
     let names = names.filter(|name| !servers.is_disabled(name));
     let mut owners: BTreeMap<String, Option<String>> = names.map(|name| (name, None)).collect();
-    let packages = Packages::of(home);
+    let packages = Packages::in_home(home);
     for server in servers.iter() {
-        owners.insert(server.name.clone(), Some(now(server, &packages, ours).stored()));
+        owners.insert(server.name.clone(), Some(current_identity(server, &packages, ours).to_json()));
     }
     bindings.bind_existing(&owners.into_iter().collect::<Vec<_>>(), now_ms())
 }
 
 /// Returns a server's current identity. If its program cannot be identified, the identity matches any program.
-fn now(server: &Server, packages: &Packages, ours: &Path) -> ServerIdentity {
+fn current_identity(server: &Server, packages: &Packages, ours: &Path) -> ServerIdentity {
     let identity = |server: &Server| -> Result<ServerIdentity, IdentityError> {
-        let package = packages.ready(server).ok().flatten().map(|ready| ready.identity);
+        let package = packages.verify(server).ok().flatten().map(|ready| ready.identity);
         Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
     };
     identity(server).unwrap_or_else(|problem| {

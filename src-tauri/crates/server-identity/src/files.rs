@@ -25,7 +25,7 @@ const TICK: i64 = 2;
 
 /// File metadata that changes whenever the content changes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct State {
+struct FileState {
     device: u64,
     inode: u64,
     size: u64,
@@ -36,16 +36,16 @@ struct State {
 /// Metadata of a file, with its digest if the metadata alone might miss a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
-    state: State,
+    state: FileState,
     /// Digest of the content, if the file had changed less than [`TICK`] before it was read.
     fresh: Option<String>,
 }
 
 /// Cache of program file digests. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Digests(Arc<Mutex<HashMap<State, String>>>);
+pub struct Digests(Arc<Mutex<HashMap<FileState, String>>>);
 
-impl State {
+impl FileState {
     fn of(found: &Metadata) -> Self {
         Self {
             device: found.dev(),
@@ -64,17 +64,17 @@ impl State {
 
 impl Stamp {
     /// Returns the metadata of a file that cannot be read, both as text and as a stamp.
-    pub(super) fn unread(path: &Path) -> io::Result<(String, Self)> {
-        let state = State::of(&path.metadata()?);
-        let State { inode, size, modified, changed, .. } = &state;
+    pub(super) fn for_unreadable(path: &Path) -> io::Result<(String, Self)> {
+        let state = FileState::of(&path.metadata()?);
+        let FileState { inode, size, modified, changed, .. } = &state;
         let text = format!("{inode}-{size}-{}.{}-{}.{}", modified.0, modified.1, changed.0, changed.1);
         Ok((text, Self { state, fresh: None }))
     }
 
     /// Returns `true` if the path still leads to the same file with unchanged content.
-    pub(super) fn is_still(&self, path: &Path) -> bool {
+    pub(super) fn is_unchanged(&self, path: &Path) -> bool {
         let Ok(found) = path.metadata() else { return false };
-        if State::of(&found) != self.state {
+        if FileState::of(&found) != self.state {
             return false;
         }
         let Some(before) = &self.fresh else { return true };
@@ -89,13 +89,13 @@ impl Digests {
     /// Returns an error if the file is unreadable, not regular, or changes while it is read.
     pub(super) fn of(&self, path: &Path) -> io::Result<(String, Stamp)> {
         let mut file = open(path)?;
-        let state = State::of(&file.metadata()?);
+        let state = FileState::of(&file.metadata()?);
         if let Some(digest) = self.known(&state) {
             return Ok((digest, Stamp { state, fresh: None }));
         }
         let is_fresh = state.is_fresh();
         let digest = read(&mut file)?;
-        if State::of(&file.metadata()?) != state {
+        if FileState::of(&file.metadata()?) != state {
             return Err(io::Error::other("the file changed while it was read"));
         }
         if !is_fresh {
@@ -105,11 +105,11 @@ impl Digests {
         Ok((digest, Stamp { state, fresh }))
     }
 
-    fn known(&self, state: &State) -> Option<String> {
+    fn known(&self, state: &FileState) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(state).cloned()
     }
 
-    fn remember(&self, state: &State, digest: &str) {
+    fn remember(&self, state: &FileState, digest: &str) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_COUNT {
             all.clear();
@@ -128,7 +128,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns the SHA-256 of a text in hexadecimal.
+/// Returns the SHA-256 of a string in hexadecimal.
 pub(super) fn sha256(text: &str) -> String {
     hexadecimal(Sha256::new_with_prefix(text))
 }
@@ -160,16 +160,16 @@ mod tests {
         write(&file, "one").unwrap();
         let times = File::open(&file).unwrap().metadata().unwrap();
         let (digest, stamp) = Digests::default().of(&file).unwrap();
-        assert!(stamp.is_still(&file));
+        assert!(stamp.is_unchanged(&file));
         // The same length and modification time.
         write(&file, "two").unwrap();
         let old = FileTimes::new().set_modified(times.modified().unwrap());
         OpenOptions::new().write(true).open(&file).unwrap().set_times(old).unwrap();
-        assert!(!stamp.is_still(&file));
+        assert!(!stamp.is_unchanged(&file));
         write(&file, "one").unwrap();
         write(dir.path().join("other"), "one").unwrap();
         rename(dir.path().join("other"), &file).unwrap();
-        assert!(!stamp.is_still(&file), "another file of the same content");
+        assert!(!stamp.is_unchanged(&file), "another file of the same content");
         assert_eq!(Digests::default().of(&file).unwrap().0, digest);
     }
 

@@ -2,19 +2,19 @@
 //!
 //! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to its
 //!   identity. A different program with the same name gets none of them, and does not start until the user decides.
-//! - Only [`ServerIdentity::of`] computes identities; `grants::Bindings` stores them.
+//! - Only [`ServerIdentity::for_server`] computes identities; `grants::Bindings` stores them.
 //! - A file that only root can change is identified by its path, so system updates do not change identities.
 
 mod existing;
 mod files;
-mod kept;
 mod program;
+mod stored_state;
 mod system;
 
 pub use existing::bind_existing;
 pub use files::Digests;
-pub use kept::KeptUnderName;
 pub use program::{FileIdentity, ProgramFile, ProgramIdentity};
+pub use stored_state::StoredServerState;
 
 use files::Stamp;
 use ironcurtain_config::Server;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Identity of a server. [`ServerIdentity::is`] checks whether two identities mean the same server.
+/// Identity of a server. [`ServerIdentity::is_same`] checks whether two identities mean the same server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerIdentity {
@@ -60,8 +60,8 @@ pub enum IdentityError {
         source: io::Error,
     },
     /// One of the program's files changed while the server was starting.
-    #[error("`{0}` changed while the server was starting; restart it")]
-    ChangedMeanwhile(PathBuf),
+    #[error("`{0}` changed while the server was starting; restart the server")]
+    ChangedDuringStart(PathBuf),
     /// The stored identities could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,7 +116,7 @@ impl ServerIdentity {
 
     /// Returns `true` if both identities mean the same server.
     #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         self.change_to(other).is_none()
     }
 
@@ -149,7 +149,7 @@ impl ServerIdentity {
 
     /// Formats the identity for storage.
     #[must_use]
-    pub fn stored(&self) -> String {
+    pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -158,10 +158,10 @@ impl FoundIdentity {
     /// Checks that no file has changed since the identity was computed. Blocking.
     ///
     /// # Errors
-    /// Returns [`IdentityError::ChangedMeanwhile`] with the file that changed.
-    pub fn still(&self) -> Result<(), IdentityError> {
-        match self.files.iter().find(|(path, stamp)| !stamp.is_still(path)) {
-            Some((path, _)) => Err(IdentityError::ChangedMeanwhile(path.clone())),
+    /// Returns [`IdentityError::ChangedDuringStart`] with the file that changed.
+    pub fn check_unchanged(&self) -> Result<(), IdentityError> {
+        match self.files.iter().find(|(path, stamp)| !stamp.is_unchanged(path)) {
+            Some((path, _)) => Err(IdentityError::ChangedDuringStart(path.clone())),
             None => Ok(()),
         }
     }

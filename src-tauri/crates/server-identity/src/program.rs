@@ -90,20 +90,20 @@ impl ProgramIdentity {
     }
 
     pub(super) fn package(package: &PackageIdentity) -> Self {
-        Self::Package { package: package.package.clone(), tree: package.tree.clone() }
+        Self::Package { package: package.package.clone(), tree: package.content_hash.clone() }
     }
 
     /// Describes how `other` differs from this program. Returns `None` if they are the same.
     pub(super) fn change_to(&self, other: &Self) -> Option<String> {
         match (self, other) {
             (Self::Unseen, _) => None,
-            (Self::Files(was), Self::Files(is)) => change_of_files(was, is),
-            (Self::Address { digest: was, .. }, Self::Address { digest: is, .. }) if was == is => None,
+            (Self::Files(before), Self::Files(is)) => describe_file_changes(before, is),
+            (Self::Address { digest: before, .. }, Self::Address { digest: is, .. }) if before == is => None,
             (Self::Package { .. }, Self::Package { .. }) if self == other => None,
-            (Self::Package { package: was, .. }, Self::Package { package: is, .. }) if was == is => {
+            (Self::Package { package: before, .. }, Self::Package { package: is, .. }) if before == is => {
                 Some(format!("another version of its package `{is}` was installed"))
             }
-            (was, is) => Some(format!("it was {} and is {}", was.words(), is.words())),
+            (before, is) => Some(format!("it was {} and is {}", before.description(), is.description())),
         }
     }
 
@@ -118,7 +118,7 @@ impl ProgramIdentity {
         }
     }
 
-    fn words(&self) -> String {
+    fn description(&self) -> String {
         match self {
             Self::Address { shown, .. } => format!("the address `{shown}`"),
             Self::Package { package, .. } => format!("the package `{package}`"),
@@ -133,24 +133,24 @@ impl ProgramIdentity {
 
 impl ProgramFile {
     /// Returns `true` if both are the same file. Files with equal digests are the same file even if their paths differ.
-    fn is(&self, other: &Self) -> bool {
+    fn is_same(&self, other: &Self) -> bool {
         match (&self.by, &other.by) {
-            (FileIdentity::Digest(was), FileIdentity::Digest(is)) => was == is,
+            (FileIdentity::Digest(before), FileIdentity::Digest(is)) => before == is,
             _ => self == other,
         }
     }
 }
 
-fn change_of_files(was: &[ProgramFile], is: &[ProgramFile]) -> Option<String> {
-    if was.len() == is.len() {
-        let (was, is) = was.iter().zip(is).find(|(was, is)| !was.is(is))?;
-        return Some(match was.path == is.path {
+fn describe_file_changes(before: &[ProgramFile], is: &[ProgramFile]) -> Option<String> {
+    if before.len() == is.len() {
+        let (before, is) = before.iter().zip(is).find(|(before, is)| !before.is_same(is))?;
+        return Some(match before.path == is.path {
             true => format!("`{}` was changed", is.path),
-            false => format!("its program was `{}` and is `{}`", was.path, is.path),
+            false => format!("its program was `{}` and is `{}`", before.path, is.path),
         });
     }
-    let new = is.iter().find(|file| !was.iter().any(|before| before.is(file)));
-    let gone = was.iter().find(|file| !is.iter().any(|now| now.is(file)));
+    let new = is.iter().find(|file| !before.iter().any(|before| before.is_same(file)));
+    let gone = before.iter().find(|file| !is.iter().any(|now| now.is_same(file)));
     Some(match (new, gone) {
         (Some(new), _) => format!("it runs `{}` now", new.path),
         (None, Some(gone)) => format!("it no longer runs `{}`", gone.path),
@@ -165,7 +165,8 @@ pub(super) fn files(
     digests: &Digests,
 ) -> Result<(ProgramIdentity, Vec<(PathBuf, Stamp)>), IdentityError> {
     let command = named_program(&server.command, ours)?;
-    let identifying = Identifying { system: System::of_machine(), ours: ours.canonicalize().ok(), digests };
+    let identifying =
+        FileIdentifier { system: System::of_machine(), ours: ours.canonicalize().ok(), digests };
     let interpreter = interpreter(&command).and_then(|name| named_program(&name, ours).ok());
     let paths = [command.clone()].into_iter().chain(interpreter).chain(scripts(&command, &server.args));
     let mut all = Vec::new();
@@ -181,13 +182,13 @@ pub(super) fn files(
     Ok((ProgramIdentity::Files(all), stamps))
 }
 
-struct Identifying<'a> {
+struct FileIdentifier<'a> {
     system: System,
     ours: Option<PathBuf>,
     digests: &'a Digests,
 }
 
-impl Identifying<'_> {
+impl FileIdentifier<'_> {
     /// Identifies a file. Also returns a stamp, unless only root can change the file.
     fn file(&self, path: &Path) -> io::Result<(ProgramFile, Option<(PathBuf, Stamp)>)> {
         let real = path.canonicalize()?;
@@ -201,7 +202,7 @@ impl Identifying<'_> {
         let (by, stamp) = match self.digests.of(&real) {
             Ok((digest, stamp)) => (FileIdentity::Digest(digest), stamp),
             Err(problem) if problem.kind() == io::ErrorKind::PermissionDenied => {
-                let (state, stamp) = Stamp::unread(&real)?;
+                let (state, stamp) = Stamp::for_unreadable(&real)?;
                 (FileIdentity::Unreadable(state), stamp)
             }
             Err(problem) => return Err(problem),

@@ -53,7 +53,7 @@ impl System {
     fn owns(&self, path: &Path) -> bool {
         let mut todo: VecDeque<OsString> = names(path);
         let (mut at, mut links) = (PathBuf::from("/"), 0);
-        if !self.is_fine(&at) {
+        if !self.is_root_only(&at) {
             return false;
         }
         while let Some(name) = todo.pop_front() {
@@ -62,7 +62,7 @@ impl System {
                 continue;
             }
             let next = at.join(name);
-            if !self.is_fine(&next) {
+            if !self.is_root_only(&next) {
                 return false;
             }
             if let Ok(target) = std::fs::read_link(&next) {
@@ -81,7 +81,7 @@ impl System {
         self.below.iter().any(|below| at.starts_with(below)) && at.is_file()
     }
 
-    fn is_fine(&self, path: &Path) -> bool {
+    fn is_root_only(&self, path: &Path) -> bool {
         const OTHERS_WRITE: u32 = 0o022;
         if !self.below.iter().any(|below| path.starts_with(below)) {
             return self.below.iter().any(|below| below.starts_with(path));

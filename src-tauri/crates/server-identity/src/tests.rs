@@ -5,18 +5,18 @@ use ironcurtain_config::Servers;
 use std::fs::{rename, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
 
-struct Place {
+struct TestPrograms {
     base: PathBuf,
     _dir: tempfile::TempDir,
 }
 
-impl Place {
+impl TestPrograms {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         Self { base: dir.path().canonicalize().unwrap(), _dir: dir }
     }
 
-    fn put(&self, name: &str, text: &str) -> PathBuf {
+    fn write(&self, name: &str, text: &str) -> PathBuf {
         let file = self.base.join(name);
         write(&file, text).unwrap();
         set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
@@ -37,39 +37,39 @@ impl Place {
 
 #[test]
 fn a_changed_program_argument_or_address_is_another_server() {
-    let place = Place::new();
-    place.put("one", "\u{7f}ELF 1");
+    let programs = TestPrograms::new();
+    programs.write("one", "\u{7f}ELF 1");
     let one = r#"{ "command": "BASE/one", "args": ["a"] }"#;
-    let before = place.identity(one);
-    assert_eq!(before.change_to(&place.identity(one)), None);
-    assert_eq!(ServerIdentity::read(&before.stored()).unwrap().change_to(&before), None);
-    let args = place.identity(r#"{ "command": "BASE/one", "args": ["b"] }"#);
+    let before = programs.identity(one);
+    assert_eq!(before.change_to(&programs.identity(one)), None);
+    assert_eq!(ServerIdentity::read(&before.to_json()).unwrap().change_to(&before), None);
+    let args = programs.identity(r#"{ "command": "BASE/one", "args": ["b"] }"#);
     assert_eq!(before.change_to(&args).unwrap(), "its arguments changed");
     // A file with the same content at another path is the same program.
-    place.put("moved", "\u{7f}ELF 1");
-    assert_eq!(before.change_to(&place.identity(r#"{ "command": "BASE/moved", "args": ["a"] }"#)), None);
-    place.put("one", "\u{7f}ELF 2");
-    let changed = before.change_to(&place.identity(one)).unwrap();
-    assert_eq!(changed, format!("`{}/one` was changed", place.base.display()));
-    let remote = place.identity(r#"{ "url": "https://one.example/mcp?key=s3cret" }"#);
-    let other = place.identity(r#"{ "url": "https://one.example/mcp?key=other" }"#);
+    programs.write("moved", "\u{7f}ELF 1");
+    assert_eq!(before.change_to(&programs.identity(r#"{ "command": "BASE/moved", "args": ["a"] }"#)), None);
+    programs.write("one", "\u{7f}ELF 2");
+    let changed = before.change_to(&programs.identity(one)).unwrap();
+    assert_eq!(changed, format!("`{}/one` was changed", programs.base.display()));
+    let remote = programs.identity(r#"{ "url": "https://one.example/mcp?key=s3cret" }"#);
+    let other = programs.identity(r#"{ "url": "https://one.example/mcp?key=other" }"#);
     assert_eq!(remote.change_to(&remote), None);
     assert!(remote.change_to(&other).is_some() && before.change_to(&remote).is_some());
-    assert!(!remote.stored().contains("s3cret") && !before.stored().contains(r#""a""#));
+    assert!(!remote.to_json().contains("s3cret") && !before.to_json().contains(r#""a""#));
 }
 
 #[test]
 fn a_script_is_part_of_the_program_and_a_system_path_is_its_own_identity() {
-    let place = Place::new();
-    place.put("server.js", "one");
+    let programs = TestPrograms::new();
+    programs.write("server.js", "one");
     let entry = r#"{ "command": "/bin/sh", "args": ["BASE/server.js", "BASE/data.db"] }"#;
-    let before = place.identity(entry);
-    place.put("data.db", "changes all the time");
-    assert_eq!(before.change_to(&place.identity(entry)), None);
-    place.put("server.js", "two");
+    let before = programs.identity(entry);
+    programs.write("data.db", "changes all the time");
+    assert_eq!(before.change_to(&programs.identity(entry)), None);
+    programs.write("server.js", "two");
     assert_eq!(
-        before.change_to(&place.identity(entry)).unwrap(),
-        format!("`{}/server.js` was changed", place.base.display())
+        before.change_to(&programs.identity(entry)).unwrap(),
+        format!("`{}/server.js` was changed", programs.base.display())
     );
     let ProgramIdentity::Files(files) = &before.program else { panic!("{before:?}") };
     assert_eq!(files[0].by, FileIdentity::System);
@@ -78,11 +78,13 @@ fn a_script_is_part_of_the_program_and_a_system_path_is_its_own_identity() {
 
 #[test]
 fn a_program_that_is_replaced_during_the_start_is_detected() {
-    let place = Place::new();
-    let program = place.put("one", "\u{7f}ELF 1");
-    let found = place.found(r#"{ "command": "BASE/one" }"#);
-    found.still().unwrap();
-    let other = place.put("two", "\u{7f}ELF 1");
+    let programs = TestPrograms::new();
+    let program = programs.write("one", "\u{7f}ELF 1");
+    let found = programs.found(r#"{ "command": "BASE/one" }"#);
+    found.check_unchanged().unwrap();
+    let other = programs.write("two", "\u{7f}ELF 1");
     rename(other, &program).unwrap();
-    assert!(matches!(found.still(), Err(IdentityError::ChangedMeanwhile(path)) if path == program));
+    assert!(
+        matches!(found.check_unchanged(), Err(IdentityError::ChangedDuringStart(path)) if path == program)
+    );
 }

@@ -11,7 +11,7 @@
 //!
 //! /// Restarts the server and returns its process id.
 //! async fn restarted(server: &ServerHandle) -> Result<Option<u32>, ServerError> {
-//!     server.start_again().await?;
+//!     server.restart_by_user().await?;
 //!     Ok(server.pid())
 //! }
 //! ```
@@ -23,7 +23,7 @@ mod server;
 
 pub use run_notes::{NotesInbox, OpenNote, RunNotes};
 pub use server::{
-    ActorOptions, Applied, AskingOptions, Containment, ContainmentError, DownReason, InitializeCallback,
-    LISTENING, MountLease, ReplayState, ServerError, ServerHandle, ServerStartError, ServerView,
-    SupervisorError, Suspension, Versions, always_open, control, entry_paths, process, still_there,
+    ActorOptions, Applied, AskingOptions, Containment, ContainmentError, DownReason, EXIT_TIMEOUT,
+    InactiveReason, InitializeCallback, MountLease, ReplayState, ServerError, ServerHandle, ServerStartError,
+    ServerView, SupervisorError, Versions, always_accessible, check_unchanged, control, entry_paths, process,
 };

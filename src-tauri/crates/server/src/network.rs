@@ -8,7 +8,7 @@
 mod asking;
 mod basis;
 mod caller;
-mod fixed;
+mod fixed_rules;
 mod local;
 mod ports;
 mod reach;
@@ -60,39 +60,39 @@ pub struct ServerNetwork {
     record: Arc<dyn Record>,
     /// Services on this computer that programs can connect to directly, or `None` if direct connections are disabled.
     local: Option<Arc<LocalServices>>,
-    _following: EndOnDrop,
+    _follower: AbortTaskOnDrop,
 }
 
 /// Running proxy. Dropping it closes all of its connections.
 #[derive(Debug)]
-pub struct Serving {
-    _task: EndOnDrop,
+pub struct RunningProxy {
+    _task: AbortTaskOnDrop,
 }
 
 /// Network for which a proxy can be started.
 pub trait ServesNetwork: Send + Sync {
     /// Starts a proxy on a sandbox's listener.
     #[must_use]
-    fn serve(&self, listener: TcpListener) -> Serving;
+    fn serve(&self, listener: TcpListener) -> RunningProxy;
 }
 
-impl Serving {
+impl RunningProxy {
     /// Starts a proxy on a listener.
     #[must_use]
-    pub fn by(listener: TcpListener, proxy: Proxy) -> Self {
+    pub fn start(listener: TcpListener, proxy: Proxy) -> Self {
         let server = proxy.server.clone();
         let task = tokio::spawn(async move {
             let problem = serve(listener, proxy).await;
             tracing::error!(%problem, server, "the network proxy of a server failed");
         });
-        Self { _task: EndOnDrop(task.abort_handle()) }
+        Self { _task: AbortTaskOnDrop(task.abort_handle()) }
     }
 }
 
 #[derive(Debug)]
-struct EndOnDrop(AbortHandle);
+struct AbortTaskOnDrop(AbortHandle);
 
-impl Drop for EndOnDrop {
+impl Drop for AbortTaskOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -113,7 +113,7 @@ impl ServerNetwork {
     ///
     /// # Errors
     /// Returns [`RuleError`] if a pattern is invalid.
-    pub fn of(
+    pub fn for_server(
         settings: &NetworkSettings,
         caller: Caller,
         local: Option<RunTargets>,
@@ -127,18 +127,18 @@ impl ServerNetwork {
         let asker = settings.ask_unknown.then(asker);
         let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
         let local = local.map(|targets| {
-            let (notes, _) = RunNotes::new(RunAsk::Usual);
+            let (notes, _) = RunNotes::new(RunAsk::Default);
             let asking = RunAsking::new(caller.clone(), Arc::new(targets), reach.clone(), notes);
             let local =
                 LocalServices::new(caller.clone(), Arc::new(asking), record.clone(), RunPorts::default());
-            Arc::new(local.within(reach.clone()))
+            Arc::new(local.with_entry_rules(reach.clone()))
         });
         Ok(Some(Self::with(record, (caller, reach), asker, local)))
     }
 
     /// Creates the network for a remote server, which can reach only the server's own host.
     #[must_use]
-    pub fn to_remote(rules: HostRules, caller: Caller) -> Arc<Self> {
+    pub fn for_remote_server(rules: HostRules, caller: Caller) -> Arc<Self> {
         let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
         let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
         Self::with(record, (caller, reach), None, None)
@@ -146,7 +146,7 @@ impl ServerNetwork {
 
     /// Creates the network for a run.
     #[must_use]
-    pub fn of_run(
+    pub fn for_run(
         services: &Services,
         principal: &Arc<Principal>,
         (targets, ports): (RunTargets, RunPorts),
@@ -155,7 +155,7 @@ impl ServerNetwork {
         let targets = Arc::new(targets);
         let (services, principal) = (services.clone(), principal.clone());
         let caller = Arc::new(Caller { services, principal, source: HostSource::Run(targets.clone()) });
-        let reach = Arc::new(ReachableHosts::new(HostRules::asking()));
+        let reach = Arc::new(ReachableHosts::new(HostRules::ask_for_all()));
         let asking = Arc::new(RunAsking::new(caller.clone(), targets, reach.clone(), notes));
         let record = Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone()));
         let local = Arc::new(LocalServices::new(caller.clone(), asking.clone(), record.clone(), ports));
@@ -168,7 +168,8 @@ impl ServerNetwork {
         ask: Option<Arc<dyn AskHost>>,
         local: Option<Arc<LocalServices>>,
     ) -> Arc<Self> {
-        let following = tokio::spawn(follow(caller.clone(), reach.clone(), local.clone())).abort_handle();
+        let follower =
+            tokio::spawn(follow_changes(caller.clone(), reach.clone(), local.clone())).abort_handle();
         Arc::new(Self {
             ask,
             record,
@@ -177,7 +178,7 @@ impl ServerNetwork {
             local,
             caller,
             reach,
-            _following: EndOnDrop(following),
+            _follower: AbortTaskOnDrop(follower),
         })
     }
 
@@ -198,7 +199,7 @@ impl ServerNetwork {
     pub fn dial(self: &Arc<Self>) -> Dial {
         let network = Arc::clone(self);
         Arc::new(move |rules| {
-            let (rules, record) = fixed::rules(rules, network.record.clone());
+            let (rules, record) = fixed_rules::rules(rules, network.record.clone());
             Dialer::new(Proxy { rules, record, ask: None, ..network.proxy() })
         })
     }
@@ -234,7 +235,7 @@ impl ServerNetwork {
     /// Returns `true` if a grant would make the host reachable.
     #[must_use]
     pub fn could_reach(&self, target: &HostPort) -> bool {
-        self.reach.could_open(target)
+        self.reach.could_reach(target)
     }
 
     /// Asks about a host and port that an agent in a run requests. Returns once the host is reachable.
@@ -259,34 +260,34 @@ impl ServerNetwork {
 
     /// Applies the current rules and grants. Returns `true` once they allow every remaining connection, or `false` if
     /// closing the disallowed connections takes too long.
-    pub async fn is_within_grants(&self) -> bool {
+    pub async fn enforce_grants(&self) -> bool {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();
         let local = async {
             if let Some(local) = &self.local {
-                local.settle().await;
+                local.close_disallowed().await;
             }
         };
-        let all = async { tokio::join!(self.connections.all_within(&rules), local) };
+        let all = async { tokio::join!(self.connections.wait_until_allowed(&rules), local) };
         tokio::time::timeout(CUT_TIMEOUT, all).await.is_ok()
     }
 }
 
 impl ServesNetwork for ServerNetwork {
-    fn serve(&self, listener: TcpListener) -> Serving {
-        Serving::by(listener, self.proxy())
+    fn serve(&self, listener: TcpListener) -> RunningProxy {
+        RunningProxy::start(listener, self.proxy())
     }
 }
 
 /// Publishes the rules again whenever the policy or the grants change.
-async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>, local: Option<Arc<LocalServices>>) {
+async fn follow_changes(caller: Arc<Caller>, reach: Arc<ReachableHosts>, local: Option<Arc<LocalServices>>) {
     let (mut grants, mut snapshots) = (caller.services.grants.watch(), caller.services.snapshots.clone());
     loop {
         grants.mark_unchanged();
         snapshots.mark_unchanged();
         caller.publish_rules(&reach);
         if let Some(local) = &local {
-            local.settle().await;
+            local.close_disallowed().await;
         }
         let changed = tokio::select! {
             changed = grants.changed() => changed,

@@ -46,7 +46,7 @@ struct Used {
 struct PendingQuestions {
     open: usize,
     /// Number of questions so far.
-    raised: u64,
+    total: u64,
     /// Path or host of the latest question.
     latest: String,
 }
@@ -77,8 +77,8 @@ impl NotesInbox {
                     self.reported = None;
                     return RunNote::Answered;
                 }
-                reported if questions.open > 0 && reported != Some(questions.raised) => {
-                    self.reported = Some(questions.raised);
+                reported if questions.open > 0 && reported != Some(questions.total) => {
+                    self.reported = Some(questions.total);
                     return RunNote::Waiting { path: questions.latest.clone() };
                 }
                 Some(_) | None => {}
@@ -106,7 +106,7 @@ pub(crate) fn waiting_programs(programs: &[String]) -> Option<(String, String)> 
     let name = "program, by its own name".to_owned();
     // The waiting program comes last.
     let names = visible::line(&programs.join(" → "));
-    (!programs.is_empty()).then(|| (name, visible::ends(&names, MAX_CLAIM_LEN)))
+    (!programs.is_empty()).then(|| (name, visible::head_and_tail(&names, MAX_CLAIM_LEN)))
 }
 
 /// Guard for a pending question. Dropping the last guard notifies the process that started the run.
@@ -133,20 +133,20 @@ impl RunNotes {
     }
 
     /// Reports a pending question about this path or host. Returns `None` if the user cannot be asked.
-    pub fn waiting(&self, what: &str, broker: &Broker) -> Option<OpenNote<'_>> {
+    pub fn note_pending(&self, what: &str, broker: &Broker) -> Option<OpenNote<'_>> {
         if self.ask != RunAsk::Terminal && !broker.can_ask() {
             return None;
         }
         self.questions.send_modify(|questions| {
             questions.open += 1;
-            questions.raised += 1;
+            questions.total += 1;
             what.clone_into(&mut questions.latest);
         });
         Some(OpenNote(self))
     }
 
     pub(super) fn allowed(&self, access: &PermittedAccess) {
-        let mut used = self.used();
+        let mut used = self.lock_used();
         let Used { read, written, .. } = &mut *used;
         let counted: &mut [&mut HashSet<u64>] = match access.access {
             FileAccess::Read => &mut [read],
@@ -154,12 +154,12 @@ impl RunNotes {
             FileAccess::ReadWrite => &mut [read, written],
         };
         let file = self.hasher.hash_one(&access.path);
-        counted.iter_mut().for_each(|files| _ = count(files, file));
+        counted.iter_mut().for_each(|files| _ = count_new(files, file));
     }
 
     /// Reports a denied path or host, unless it was already reported.
     pub fn denied(&self, what: &str, why: Option<String>) {
-        if count(&mut self.used().denied, self.hasher.hash_one(what)) {
+        if count_new(&mut self.lock_used().denied, self.hasher.hash_one(what)) {
             // Sending fails if the process that started the run reads too slowly or has exited.
             let _ = self.denials.try_send(RunNote::Denied { path: what.to_owned(), why });
         }
@@ -167,12 +167,12 @@ impl RunNotes {
 
     /// Returns the number of files that the run has read, the number that it has written, and the number of denied
     /// paths and hosts.
-    pub fn used_so_far(&self) -> RunUse {
-        let used = self.used();
+    pub fn usage(&self) -> RunUse {
+        let used = self.lock_used();
         RunUse { read: used.read.len(), written: used.written.len(), denied: used.denied.len() }
     }
 
-    fn used(&self) -> MutexGuard<'_, Used> {
+    fn lock_used(&self) -> MutexGuard<'_, Used> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -184,7 +184,7 @@ impl Drop for OpenNote<'_> {
 }
 
 /// Counts a file. Returns `true` if it was not counted before.
-fn count(files: &mut HashSet<u64>, file: u64) -> bool {
+fn count_new(files: &mut HashSet<u64>, file: u64) -> bool {
     files.len() < MAX_FILES && files.insert(file)
 }
 
@@ -192,7 +192,7 @@ fn count(files: &mut HashSet<u64>, file: u64) -> bool {
 mod tests {
     use super::*;
     use futures_util::FutureExt;
-    use ironcurtain_consent::{NobodyToAsk, Stops};
+    use ironcurtain_consent::{NoFrontEnd, Stops};
 
     fn notes(inbox: &mut NotesInbox) -> Vec<RunNote> {
         std::iter::from_fn(|| inbox.next().now_or_never()).collect()
@@ -202,33 +202,33 @@ mod tests {
     fn a_flood_of_denials_hides_no_question_and_no_answer() {
         let dir = tempfile::tempdir().unwrap();
         let stops = Stops::open(dir.path().join("lockdown"));
-        let broker = Broker::new(Arc::new(NobodyToAsk), stops, None);
+        let broker = Broker::new(Arc::new(NoFrontEnd), stops, None);
         let (run, mut inbox) = RunNotes::new(RunAsk::Terminal);
         let deny = |from: usize| (from..from + 2 * MAX_COUNT).for_each(|n| run.denied(&n.to_string(), None));
         deny(0);
-        let open = run.waiting("/a", &broker).unwrap();
+        let open = run.note_pending("/a", &broker).unwrap();
         let written = notes(&mut inbox);
         assert_eq!((written.len(), &written[0]), (MAX_COUNT + 1, &RunNote::Waiting { path: "/a".into() }));
-        let second = run.waiting("/b", &broker).unwrap();
+        let second = run.note_pending("/b", &broker).unwrap();
         drop(open);
         assert_eq!(notes(&mut inbox), [RunNote::Waiting { path: "/b".into() }]);
         deny(2 * MAX_COUNT);
         drop(second);
         assert_eq!(notes(&mut inbox)[0], RunNote::Answered);
         // This question is answered before its note is written.
-        drop(run.waiting("/c", &broker));
+        drop(run.note_pending("/c", &broker));
         assert_eq!(notes(&mut inbox), []);
     }
 
     #[test]
     fn used_files_are_counted_once() {
-        let (run, _inbox) = RunNotes::new(RunAsk::Usual);
+        let (run, _inbox) = RunNotes::new(RunAsk::Default);
         let access = |path: &str, access| PermittedAccess { path: path.into(), access };
         run.allowed(&access("/a", FileAccess::ReadWrite));
         run.allowed(&access("/a", FileAccess::Read));
         run.allowed(&access("/b", FileAccess::Delete));
         run.denied("/c", None);
         run.denied("/c", None);
-        assert_eq!(run.used_so_far(), RunUse { read: 1, written: 2, denied: 1 });
+        assert_eq!(run.usage(), RunUse { read: 1, written: 2, denied: 1 });
     }
 }

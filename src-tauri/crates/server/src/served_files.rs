@@ -5,6 +5,7 @@
 //! - Folders to which the sandbox has full access are mounted.
 //! - INVARIANT: the view permits an access without asking only while judging the access again would allow it.
 
+mod access_request;
 mod asked_folders;
 mod asking;
 mod holders;
@@ -14,25 +15,24 @@ mod mounts;
 mod permissions;
 mod processes;
 mod profile;
-mod raise;
 mod searching;
 mod serving;
 
 use crate::run_notes::RunNotes;
+pub use access_request::AccessRequestError;
 use asked_folders::AskedFolders;
 use ironcurtain_consent::Principal;
-use ironcurtain_containment::ClosedPaths;
+use ironcurtain_containment::HiddenPaths;
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_sandbox::autostart::StartupFiles;
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
-use ironcurtain_services::{Pace, Services};
+use ironcurtain_services::{RateLimiter, Services};
 pub use judge::is_unrestricted;
 use permissions::Permissions;
-pub use processes::{inside, is_inside};
+pub use processes::{is_in_sandbox, sandbox_processes};
 pub use profile::{EVERYTHING, ProfileGrants, ProfileGrantsError, mounts, plan, restricted};
-pub use raise::RaiseError;
 use searching::Searches;
 pub use serving::ServingFiles;
 use std::sync::atomic::AtomicU64;
@@ -66,7 +66,7 @@ pub struct ServedFiles {
     /// Working folder of a run, or `None` if it is not mounted.
     working_folder: Mutex<Option<CanonicalPath>>,
     /// Paths that the server's entry makes inaccessible, regardless of rules and grants.
-    closed: ClosedPaths,
+    closed: HiddenPaths,
     startup: StartupFiles,
     pid: u32,
     calls: Box<CallsInProgress>,
@@ -74,7 +74,7 @@ pub struct ServedFiles {
     pub counts: Arc<AccessCounts>,
     permissions: Permissions,
     /// Limits the rate of denials, each of which is recorded.
-    pub pace: Pace,
+    pub pace: RateLimiter,
     to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
     /// Number of the view's latest mount reservation.
     reserved: watch::Sender<u64>,
@@ -83,9 +83,9 @@ pub struct ServedFiles {
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
     /// Reason IronCurtain terminated the sandbox, if it did.
-    ended_because: OnceLock<String>,
+    end_reason: OnceLock<String>,
     /// Cancelled once the sandbox has exited.
-    gone: CancellationToken,
+    exited: CancellationToken,
 }
 
 /// Counters of decisions on accesses.
@@ -118,7 +118,7 @@ pub struct ServedFilesOptions {
     /// Working folder of a run, if it was mounted at the start.
     pub working_folder: Option<CanonicalPath>,
     /// Paths that the server's entry makes inaccessible, regardless of rules and grants.
-    pub closed: ClosedPaths,
+    pub closed: HiddenPaths,
     /// Process id of the supervisor.
     pub pid: u32,
     /// Returns the calls that questions list.
@@ -156,14 +156,14 @@ impl ServedFiles {
         } = options;
         let files = Self {
             permissions: Permissions::new(profile.permitted()),
-            pace: Pace::new(MAX_DENIALS),
+            pace: RateLimiter::new(MAX_DENIALS),
             startup: StartupFiles::new(services.snapshot().home.as_str().to_owned()),
             searches: Searches::new(services.config.questions_per_minute),
             asked: AskedFolders::default(),
             reserved: watch::Sender::new(0),
             end: CancellationToken::new(),
-            ended_because: OnceLock::new(),
-            gone: CancellationToken::new(),
+            end_reason: OnceLock::new(),
+            exited: CancellationToken::new(),
             id,
             principal,
             services,
@@ -194,15 +194,15 @@ impl ServedFiles {
     }
 
     /// Requests termination of the sandbox for this reason.
-    pub fn end_because(&self, why: String) {
+    pub fn end_with_reason(&self, why: String) {
         // Keeps the first reason.
-        let _ = self.ended_because.set(why);
+        let _ = self.end_reason.set(why);
         self.end();
     }
 
     /// Returns the reason IronCurtain terminated the sandbox, if it did.
-    pub fn ended_because(&self) -> Option<String> {
-        self.ended_because.get().cloned()
+    pub fn end_reason(&self) -> Option<String> {
+        self.end_reason.get().cloned()
     }
 
     /// Returns `true` if termination of the sandbox was requested.
@@ -211,18 +211,18 @@ impl ServedFiles {
     }
 
     /// Completes when termination of the sandbox is requested.
-    pub async fn ending(&self) {
+    pub async fn wait_for_end(&self) {
         self.end.cancelled().await;
     }
 
     /// Completes when the sandbox has exited.
-    pub async fn gone(&self) {
-        self.gone.cancelled().await;
+    pub async fn wait_for_exit(&self) {
+        self.exited.cancelled().await;
     }
 
     /// Records that the sandbox has exited.
-    pub fn has_gone(&self) {
-        self.gone.cancel();
+    pub fn mark_exited(&self) {
+        self.exited.cancel();
     }
 
     /// Returns `true` if grants for this subject apply to the sandbox.

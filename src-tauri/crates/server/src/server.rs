@@ -15,16 +15,16 @@ mod start_error;
 
 pub use actor::AskingOptions;
 pub use actor::{ActorOptions, Applied, Versions};
-pub use control::LISTENING;
+pub use control::EXIT_TIMEOUT;
 pub use control::SupervisorError;
 pub use down::DownReason;
 pub use process::Containment;
 pub use replay::{InitializeCallback, ReplayState};
-pub use roots::{ServerView, Suspension, always_open, entry_paths, still_there};
+pub use roots::{InactiveReason, ServerView, always_accessible, check_unchanged, entry_paths};
 pub use start_error::{ContainmentError, ServerStartError};
 
 use actor::{ActorView, Command, ServerState};
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_paths::CanonicalPath;
@@ -53,10 +53,10 @@ pub enum ServerError {
     },
     /// The server did not start in time.
     #[error("the server `{0}` did not start within {n} s", n = START_TIMEOUT.as_secs())]
-    Slow(String),
+    StartTimedOut(String),
     /// A path that the call needs could not be mounted.
     #[error("failed to mount `{path}` for the server: {reason}")]
-    NotShown {
+    NotMounted {
         /// Path that could not be mounted.
         path: String,
         /// Error from mounting the path.
@@ -64,7 +64,7 @@ pub enum ServerError {
     },
     /// The session is closing.
     #[error("the session is closing")]
-    Ending,
+    SessionClosing,
 }
 
 /// Handle to a session's server. Dropping the last clone kills the server and fails its in-flight calls.
@@ -72,7 +72,7 @@ pub enum ServerError {
 pub struct ServerHandle {
     name: String,
     commands: mpsc::UnboundedSender<Command>,
-    seen: ActorView,
+    view: ActorView,
     replay: Replay,
     _actor: Arc<AbortOnDrop>,
 }
@@ -90,15 +90,15 @@ impl Drop for AbortOnDrop {
 #[derive(Debug)]
 pub struct MountLease {
     id: u64,
-    needs: Vec<Need>,
+    mounts: Vec<MountRequest>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
 impl MountLease {
     /// Returns the paths that the call needs.
     #[must_use]
-    pub fn needs(&self) -> &[Need] {
-        &self.needs
+    pub fn mounts(&self) -> &[MountRequest] {
+        &self.mounts
     }
 }
 
@@ -117,8 +117,8 @@ impl ServerHandle {
         let name = options.server.name.clone();
         let (commands, inbox) = mpsc::unbounded_channel();
         let replay = Replay::from(state);
-        let (seen, task) = actor::start(options, replay.clone(), commands.downgrade(), inbox);
-        Self { name, commands, seen, replay, _actor: Arc::new(AbortOnDrop(task)) }
+        let (view, task) = actor::start(options, replay.clone(), commands.downgrade(), inbox);
+        Self { name, commands, view, replay, _actor: Arc::new(AbortOnDrop(task)) }
     }
 
     /// Sends the client's `initialize` to the current process and to each process that replaces it. Calls `then` with
@@ -126,7 +126,7 @@ impl ServerHandle {
     pub fn initialize(&self, params: Box<RawValue>, then: InitializeCallback) {
         self.replay.initialize(params, then);
         if self.commands.send(Command::Initialize).is_err() {
-            self.replay.give_up(&DownReason::Ended(Arc::default()));
+            self.replay.fail_pending_initialize(&DownReason::Exited(Arc::default()));
         }
     }
 
@@ -145,14 +145,14 @@ impl ServerHandle {
     }
 
     /// Stores a client request if replacement processes must also receive it.
-    pub fn keep(&self, request: &ServerRequest) {
-        self.replay.keep(request);
+    pub fn store_for_replay(&self, request: &ServerRequest) {
+        self.replay.store(request);
     }
 
     /// Returns `true` if the client is subscribed to this resource.
     #[must_use]
-    pub fn follows(&self, uri: &str) -> bool {
-        self.replay.follows(uri)
+    pub fn is_subscribed(&self, uri: &str) -> bool {
+        self.replay.is_subscribed(uri)
     }
 
     /// Returns the connection once the process is running. Restarts the process if it has exited.
@@ -160,7 +160,10 @@ impl ServerHandle {
     /// # Errors
     /// Returns [`ServerError`] if the server is not running and cannot be started.
     pub async fn connection(&self) -> Result<ServerConnection, ServerError> {
-        self.when(|state| matches!(state, ServerState::Up { connection, .. } if !connection.is_over())).await
+        self.wait_for_state(
+            |state| matches!(state, ServerState::Up { connection, .. } if !connection.is_closed()),
+        )
+        .await
     }
 
     /// Returns the connection once the server has confirmed its roots and can take calls.
@@ -168,8 +171,8 @@ impl ServerHandle {
     /// # Errors
     /// Returns [`ServerError`] if the server is not running and cannot be started.
     pub async fn ready(&self) -> Result<ServerConnection, ServerError> {
-        self.when(
-            |state| matches!(state, ServerState::Up { connection, ready: true, .. } if !connection.is_over()),
+        self.wait_for_state(
+            |state| matches!(state, ServerState::Up { connection, ready: true, .. } if !connection.is_closed()),
         )
         .await
     }
@@ -177,8 +180,8 @@ impl ServerHandle {
     /// Returns the connection without waiting, or `None` if the process is not running.
     #[must_use]
     pub fn connection_now(&self) -> Option<ServerConnection> {
-        match &*self.seen.state.borrow() {
-            ServerState::Up { connection, .. } if !connection.is_over() => Some(connection.clone()),
+        match &*self.view.state.borrow() {
+            ServerState::Up { connection, .. } if !connection.is_closed() => Some(connection.clone()),
             ServerState::Up { .. } | ServerState::Starting(_) | ServerState::Down(_) => None,
         }
     }
@@ -186,8 +189,8 @@ impl ServerHandle {
     /// Returns the connection without waiting, or `None` if the server cannot take calls at the moment.
     #[must_use]
     pub fn ready_now(&self) -> Option<ServerConnection> {
-        match &*self.seen.state.borrow() {
-            ServerState::Up { connection, ready: true, .. } if !connection.is_over() => {
+        match &*self.view.state.borrow() {
+            ServerState::Up { connection, ready: true, .. } if !connection.is_closed() => {
                 Some(connection.clone())
             }
             ServerState::Up { .. } | ServerState::Starting(_) | ServerState::Down(_) => None,
@@ -198,40 +201,40 @@ impl ServerHandle {
     /// the user approved for the call.
     ///
     /// # Errors
-    /// Returns [`ServerError::NotShown`] if a path cannot be mounted. The caller must then not forward the call.
+    /// Returns [`ServerError::NotMounted`] if a path cannot be mounted. The caller must then not forward the call.
     pub async fn lease(
         &self,
-        needs: Vec<Need>,
+        mounts: Vec<MountRequest>,
         named: Vec<CanonicalPath>,
     ) -> Result<MountLease, ServerError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Lease(needs, named, reply)).map_err(|_| ServerError::Ending)?;
-        answer.await.map_err(|_| ServerError::Ending)?
+        self.commands.send(Command::Lease(mounts, named, reply)).map_err(|_| ServerError::SessionClosing)?;
+        answer.await.map_err(|_| ServerError::SessionClosing)?
     }
 
     /// Waits until the mounts show the current files. Does not wait for the server to confirm its roots.
     ///
     /// # Errors
-    /// Returns [`ServerError::Ending`] if the session closes while waiting.
+    /// Returns [`ServerError::Terminating`] if the session closes while waiting.
     pub async fn refresh(&self) -> Result<(), ServerError> {
         let (reply, done) = oneshot::channel();
-        self.commands.send(Command::Refresh(reply)).map_err(|_| ServerError::Ending)?;
-        done.await.map_err(|_| ServerError::Ending)
+        self.commands.send(Command::Refresh(reply)).map_err(|_| ServerError::SessionClosing)?;
+        done.await.map_err(|_| ServerError::SessionClosing)
     }
 
     /// Waits until grants and policy of at least these versions have been applied.
     ///
     /// # Errors
-    /// Returns [`ServerError::Ending`] if the session closes while waiting.
-    pub async fn caught_up(&self, versions: Versions) -> Result<Applied, ServerError> {
-        let mut applied = self.seen.applied.clone();
+    /// Returns [`ServerError::Terminating`] if the session closes while waiting.
+    pub async fn wait_until_applied(&self, versions: Versions) -> Result<Applied, ServerError> {
+        let mut applied = self.view.applied.clone();
         let reached = applied.wait_for(|a| a.versions.have_reached(versions)).await;
-        reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
+        reached.map(|a| a.clone()).map_err(|_| ServerError::SessionClosing)
     }
 
     /// Returns the server's access beyond `own`, the folders that the server was started with. Includes pending mounts.
     #[must_use]
-    pub fn reach_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
+    pub fn access_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
         match self.all_mounts(|need| own.iter().any(|own| own.contains(&need.path))) {
             None => ServerReach::Unknown,
             Some(true) => ServerReach::Nothing,
@@ -243,50 +246,50 @@ impl ServerHandle {
     /// mounts are unknown.
     #[must_use]
     pub fn writes_only_to(&self, own: &[CanonicalPath]) -> bool {
-        let is_own = |need: &Need| own.iter().any(|own| own.contains(&need.path));
+        let is_own = |need: &MountRequest| own.iter().any(|own| own.contains(&need.path));
         self.all_mounts(|need| !need.writable || is_own(need)) == Some(true)
     }
 
     /// Returns `true` if all current and pending mounts satisfy `wanted`, or `None` if the mounts are unknown.
-    fn all_mounts(&self, wanted: impl Fn(&Need) -> bool) -> Option<bool> {
-        let about_to_be = {
-            let shown = self.seen.roots.borrow();
+    fn all_mounts(&self, matches: impl Fn(&MountRequest) -> bool) -> Option<bool> {
+        let before_mounting = {
+            let shown = self.view.roots.borrow();
             // The first root exists once the mounts have been computed for the first time.
             if shown.roots.is_empty() {
                 return None;
             }
-            shown.needs.iter().all(&wanted)
+            shown.mounts.iter().all(&matches)
         };
-        Some(about_to_be && self.seen.applied.borrow().mounted().all(&wanted))
+        Some(before_mounting && self.view.applied.borrow().mounted().all(&matches))
     }
 
     /// Waits until every revocation up to this version of the grants is proven to be effective. Returns the number of
     /// times that the server was restarted to enforce a revocation.
     ///
     /// # Errors
-    /// Returns [`ServerError::Ending`] if the session closes while waiting.
-    pub async fn is_within(&self, grants: u64) -> Result<u64, ServerError> {
-        let mut applied = self.seen.applied.clone();
-        let within = applied.wait_for(|applied| applied.within >= grants).await;
-        within.map(|applied| applied.restarts).map_err(|_| ServerError::Ending)
+    /// Returns [`ServerError::Terminating`] if the session closes while waiting.
+    pub async fn wait_until_enforced(&self, grants: u64) -> Result<u64, ServerError> {
+        let mut applied = self.view.applied.clone();
+        let within = applied.wait_for(|applied| applied.enforced_grants >= grants).await;
+        within.map(|applied| applied.restarts).map_err(|_| ServerError::SessionClosing)
     }
 
     /// Returns the grants, policy and mounts that are currently applied.
     #[must_use]
     pub fn applied(&self) -> Applied {
-        self.seen.applied.borrow().clone()
+        self.view.applied.borrow().clone()
     }
 
     /// Returns the mounts and roots that the server should have.
     #[must_use]
-    pub fn shown(&self) -> ServerView {
-        self.seen.roots.borrow().clone()
+    pub fn intended_view(&self) -> ServerView {
+        self.view.roots.borrow().clone()
     }
 
     /// Returns the reason why the server is not running, or `None` if it is running or starting.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        match &*self.seen.state.borrow() {
+        match &*self.view.state.borrow() {
             ServerState::Down(reason) => Some(reason.to_string()),
             ServerState::Up { .. } | ServerState::Starting(_) => None,
         }
@@ -295,26 +298,30 @@ impl ServerHandle {
     /// Returns the number of times that the process was restarted.
     #[must_use]
     pub fn restarts(&self) -> u64 {
-        self.seen.starts.load(Ordering::Relaxed).saturating_sub(1)
+        self.view.starts.load(Ordering::Relaxed).saturating_sub(1)
     }
 
     /// Returns the process id of the supervisor, or `None` if the server is not running.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        match &*self.seen.state.borrow() {
+        match &*self.view.state.borrow() {
             ServerState::Up { pid, .. } => *pid,
             ServerState::Starting(_) | ServerState::Down(_) => None,
         }
     }
 
-    async fn when(&self, ready: impl Fn(&ServerState) -> bool) -> Result<ServerConnection, ServerError> {
-        let mut state = self.seen.state.clone();
+    async fn wait_for_state(
+        &self,
+        ready: impl Fn(&ServerState) -> bool,
+    ) -> Result<ServerConnection, ServerError> {
+        let mut state = self.view.state.clone();
         let is_down = |s: &ServerState| matches!(s, ServerState::Down(_));
-        let ended = |s: &ServerState| matches!(s, ServerState::Up { connection, .. } if connection.is_over());
+        let ended =
+            |s: &ServerState| matches!(s, ServerState::Up { connection, .. } if connection.is_closed());
         // The actor soon marks a process that has just exited as down, so wait for that.
         let ended_just_now = ended(&state.borrow());
         if ended_just_now {
-            state.wait_for(|s| !ended(s)).await.map_err(|_| ServerError::Ending)?;
+            state.wait_for(|s| !ended(s)).await.map_err(|_| ServerError::SessionClosing)?;
         }
         if is_down(&state.borrow_and_update()) {
             self.restart(&mut state).await?;
@@ -329,10 +336,10 @@ impl ServerHandle {
                 if let Some(answer) = answer(&state.borrow_and_update()) {
                     return answer;
                 }
-                state.changed().await.map_err(|_| ServerError::Ending)?;
+                state.changed().await.map_err(|_| ServerError::SessionClosing)?;
             }
         };
-        let slow = |_| Err(ServerError::Slow(self.name.clone()));
+        let slow = |_| Err(ServerError::StartTimedOut(self.name.clone()));
         tokio::time::timeout(START_TIMEOUT, answered).await.unwrap_or_else(slow)
     }
 
@@ -340,16 +347,16 @@ impl ServerHandle {
     ///
     /// # Errors
     /// Returns [`ServerError`] if the server cannot be started.
-    pub async fn start_again(&self) -> Result<(), ServerError> {
+    pub async fn restart_by_user(&self) -> Result<(), ServerError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Restart(reply)).map_err(|_| ServerError::Ending)?;
-        answer.await.map_err(|_| ServerError::Ending)?.map_err(|reason| self.down(reason))
+        self.commands.send(Command::Restart(reply)).map_err(|_| ServerError::SessionClosing)?;
+        answer.await.map_err(|_| ServerError::SessionClosing)?.map_err(|reason| self.down(reason))
     }
 
     async fn restart(&self, state: &mut watch::Receiver<ServerState>) -> Result<(), ServerError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Start(reply)).map_err(|_| ServerError::Ending)?;
-        let started = answer.await.map_err(|_| ServerError::Ending)?;
+        self.commands.send(Command::StartOptions(reply)).map_err(|_| ServerError::SessionClosing)?;
+        let started = answer.await.map_err(|_| ServerError::SessionClosing)?;
         state.mark_changed();
         started.map_err(|reason| self.down(reason))
     }

@@ -1,6 +1,6 @@
 //! Reports servers with suspended tools in the health status, until the user has decided on the changes.
 
-use crate::health::{Concern, Health};
+use crate::health::{Health, HealthComponent};
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_grants::{Pins, ToolPin};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Interval between checks for the user's decision while a tool or a server is suspended.
-pub const DECIDED: Duration = Duration::from_secs(2);
+pub const DECISION_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Servers with suspended tools.
 #[derive(Debug, Clone)]
@@ -29,10 +29,10 @@ impl ChangedTools {
     /// Reports the configured servers whose tools were suspended earlier. Blocks on database access.
     pub fn resume(&self, servers: &Servers) {
         let is_suspended = |identity: &str| {
-            self.pins.of_server(identity).is_ok_and(|pins| pins.iter().any(ToolPin::needs_decision))
+            self.pins.for_server(identity).is_ok_and(|pins| pins.iter().any(ToolPin::needs_decision))
         };
         for server in servers.iter().filter(|server| is_suspended(&server.identity())) {
-            self.follow(&server.name, server.identity());
+            self.monitor(&server.name, server.identity());
         }
     }
 
@@ -47,7 +47,7 @@ impl ChangedTools {
     }
 
     /// Keeps a server in the health status while one of its tools is suspended.
-    pub fn follow(&self, name: &str, identity: String) {
+    pub fn monitor(&self, name: &str, identity: String) {
         let mut servers = self.lock();
         let is_first = servers.is_empty();
         servers.insert(name.to_owned(), identity);
@@ -62,7 +62,7 @@ impl ChangedTools {
                 if !tokio::task::spawn_blocking(move || blocking.update()).await.unwrap_or(false) {
                     return;
                 }
-                tokio::time::sleep(DECIDED).await;
+                tokio::time::sleep(DECISION_POLL_INTERVAL).await;
             }
         });
     }
@@ -71,18 +71,18 @@ impl ChangedTools {
     pub fn update(&self) -> bool {
         let before = self.lock().clone();
         // A server whose pins cannot be read stays in the status.
-        let is_settled = |identity: &str| {
-            self.pins.of_server(identity).is_ok_and(|pins| !pins.iter().any(ToolPin::needs_decision))
+        let is_decided = |identity: &str| {
+            self.pins.for_server(identity).is_ok_and(|pins| !pins.iter().any(ToolPin::needs_decision))
         };
-        let settled: Vec<_> = before.into_iter().filter(|(_, identity)| is_settled(identity)).collect();
+        let decided: Vec<_> = before.into_iter().filter(|(_, identity)| is_decided(identity)).collect();
         let mut servers = self.lock();
-        for (name, identity) in settled {
+        for (name, identity) in decided {
             if servers.get(&name) == Some(&identity) {
                 servers.remove(&name);
             }
         }
         let names: Vec<String> = servers.keys().cloned().collect();
-        self.health.set(Concern::Tools, Self::trouble(&names));
+        self.health.set(HealthComponent::Tools, Self::trouble(&names));
         !names.is_empty()
     }
 

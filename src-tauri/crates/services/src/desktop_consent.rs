@@ -5,9 +5,9 @@
 //!   connection ends.
 
 use crate::desktop_pairing::DesktopPairing;
-use crate::pace::Pace;
-use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
-use ironcurtain_protocol::AskedOn;
+use crate::rate_limiter::RateLimiter;
+use ironcurtain_consent::{Answer, AnswerSlot, Consent, Question, WithdrawalReason};
+use ironcurtain_protocol::PromptLocation;
 use ironcurtain_remote::{
     AnswerRefused, FromRemote, MAX_MESSAGE_BYTES, PeerKey, QuestionDigest, SentQuestions,
 };
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of messages to the desktop that are waiting to be sent.
-const MAX_WAITING: usize = 256;
+const MAX_QUEUED: usize = 256;
 
 /// Maximum length of a question's JSON in bytes. The difference leaves ample space for the rest of the message.
 const MAX_QUESTION_BYTES: usize = MAX_MESSAGE_BYTES - 64 * 1024;
@@ -33,7 +33,7 @@ pub const DESKTOP_LOST: &str = "the connection to the desktop that answers quest
 
 /// Front end that asks the user through the attached desktop, if any.
 pub struct DesktopConsent {
-    base: Arc<dyn Consent>,
+    fallback: Arc<dyn Consent>,
     attached: Mutex<Option<AttachedDesktop>>,
     /// Pairing that is waiting for this machine's user.
     pub pairing: DesktopPairing,
@@ -42,8 +42,8 @@ pub struct DesktopConsent {
 /// Attached desktop.
 struct AttachedDesktop {
     key: PeerKey,
-    out: mpsc::Sender<FromRemote>,
-    pending: SentQuestions<Slot>,
+    outgoing: mpsc::Sender<FromRemote>,
+    pending: SentQuestions<AnswerSlot>,
     /// Cancelled when the same desktop connects again. Identifies the connection.
     replaced: CancellationToken,
 }
@@ -53,7 +53,7 @@ pub struct Attachment {
     consent: Arc<DesktopConsent>,
     key: PeerKey,
     /// Messages for the desktop.
-    pub out: mpsc::Receiver<FromRemote>,
+    pub outgoing: mpsc::Receiver<FromRemote>,
     /// Cancelled when the same desktop connects again.
     pub replaced: CancellationToken,
 }
@@ -66,14 +66,14 @@ pub struct OtherDesktop;
 impl DesktopConsent {
     /// Creates the front end. `base` is used while no desktop is attached.
     #[must_use]
-    pub fn new(base: Arc<dyn Consent>) -> Self {
-        Self { base, attached: Mutex::default(), pairing: DesktopPairing::default() }
+    pub fn new(fallback: Arc<dyn Consent>) -> Self {
+        Self { fallback, attached: Mutex::default(), pairing: DesktopPairing::default() }
     }
 
     /// Returns `true` if the daemon cannot ask the user itself and therefore needs a desktop.
     #[must_use]
     pub fn needs_desktop(&self) -> bool {
-        self.base.asked_on() == AskedOn::Nobody
+        self.fallback.prompt_location() == PromptLocation::Nobody
     }
 
     /// Returns `true` if a desktop is attached.
@@ -102,14 +102,14 @@ impl DesktopConsent {
             Some(before) => before.end(),
             None => {}
         }
-        let ((send, out), replaced) = (mpsc::channel(MAX_WAITING), CancellationToken::new());
+        let ((send, outgoing), replaced) = (mpsc::channel(MAX_QUEUED), CancellationToken::new());
         *attached = Some(AttachedDesktop {
             key,
-            out: send,
+            outgoing: send,
             pending: SentQuestions::default(),
             replaced: replaced.clone(),
         });
-        Ok(Attachment { consent: self.clone(), key, out, replaced })
+        Ok(Attachment { consent: self.clone(), key, outgoing, replaced })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<AttachedDesktop>> {
@@ -138,15 +138,15 @@ impl Attachment {
     }
 
     /// Restarts the deadline of a question.
-    pub fn working(&self, id: &str) {
-        self.with(|attached| attached.pending.prolong(id, Instant::now()).map(Slot::working));
+    pub fn extend_deadline(&self, id: &str) {
+        self.with(|attached| attached.pending.extend(id, Instant::now()).map(AnswerSlot::report_activity));
     }
 
     /// Accesses the attached desktop, unless another connection replaced this one.
-    fn with<T>(&self, then: impl FnOnce(&mut AttachedDesktop) -> T) -> Option<T> {
+    fn with<T>(&self, action: impl FnOnce(&mut AttachedDesktop) -> T) -> Option<T> {
         let mut attached = self.consent.lock();
-        let is_this = !self.replaced.is_cancelled();
-        attached.as_mut().filter(|attached| is_this && attached.key == self.key).map(then)
+        let is_current = !self.replaced.is_cancelled();
+        attached.as_mut().filter(|attached| is_current && attached.key == self.key).map(action)
     }
 }
 
@@ -169,7 +169,7 @@ impl AttachedDesktop {
             .for_each(|slot| slot.answer(Answer::Unavailable { why: DESKTOP_LOST.to_owned() }));
     }
 
-    fn ask(&mut self, question: &Question, slot: Slot) {
+    fn ask(&mut self, question: &Question, slot: AnswerSlot) {
         let unavailable = |why: &str| Answer::Unavailable { why: why.to_owned() };
         let text = match to_raw_value(question) {
             Ok(text) if text.get().len() <= MAX_QUESTION_BYTES => text,
@@ -184,40 +184,40 @@ impl AttachedDesktop {
     }
 
     fn send_question(&self, id: String, question: Box<RawValue>) -> Result<(), ()> {
-        self.out.try_send(FromRemote::Question { id, question }).map_err(|_| ())
+        self.outgoing.try_send(FromRemote::Question { id, question }).map_err(|_| ())
     }
 }
 
 impl Consent for DesktopConsent {
-    fn ask(&self, question: Question, slot: Slot) {
+    fn ask(&self, question: Question, slot: AnswerSlot) {
         if let Some(attached) = self.lock().as_mut() {
             return attached.ask(&question, slot);
         }
         // The lock is not held here, because `base` may query the state of this front end.
-        self.base.ask(question, slot);
+        self.fallback.ask(question, slot);
     }
 
-    fn withdraw(&self, question: &str, why: Withdrawn) {
+    fn withdraw(&self, question: &str, why: WithdrawalReason) {
         if let Some(attached) = self.lock().as_mut()
             && attached.pending.remove(question).is_some()
         {
             // If the queue is full, the desktop's dialog stays open until its own deadline, and any answer is refused.
-            let _ = attached.out.try_send(FromRemote::Withdraw { id: question.to_owned() });
+            let _ = attached.outgoing.try_send(FromRemote::Withdraw { id: question.to_owned() });
             return;
         }
-        self.base.withdraw(question, why);
+        self.fallback.withdraw(question, why);
     }
 
     fn notify(&self, notice: &str) {
         if let Some(attached) = self.lock().as_ref() {
             // If the queue is full, the notice is dropped.
-            return drop(attached.out.try_send(FromRemote::Notice { text: notice.to_owned() }));
+            return drop(attached.outgoing.try_send(FromRemote::Notice { text: notice.to_owned() }));
         }
-        self.base.notify(notice);
+        self.fallback.notify(notice);
     }
 
-    fn asked_on(&self) -> AskedOn {
-        if self.is_attached() { AskedOn::Desktop } else { self.base.asked_on() }
+    fn prompt_location(&self) -> PromptLocation {
+        if self.is_attached() { PromptLocation::Desktop } else { self.fallback.prompt_location() }
     }
 }
 
@@ -230,7 +230,7 @@ struct HostState {
     /// Key of the machine, or `None` if the machine is not attached.
     attached: Option<PeerKey>,
     /// Not reset by a new connection, because the machine can reconnect at any time.
-    pace: Arc<Pace>,
+    pace: Arc<RateLimiter>,
 }
 
 /// Entry for an attached remote machine. Dropping it detaches the machine.
@@ -239,7 +239,7 @@ pub struct AttachedHost {
     all: Arc<AttachedHosts>,
     name: String,
     /// Rate limiter for the machine's questions.
-    pub pace: Arc<Pace>,
+    pub pace: Arc<RateLimiter>,
 }
 
 /// Error for a remote machine that is already attached.
@@ -255,7 +255,7 @@ impl AttachedHosts {
     ///
     /// # Errors
     /// Returns [`AlreadyAttached`] if this name or key is already attached.
-    pub fn enter(self: &Arc<Self>, name: &str, key: PeerKey) -> Result<AttachedHost, AlreadyAttached> {
+    pub fn attach(self: &Arc<Self>, name: &str, key: PeerKey) -> Result<AttachedHost, AlreadyAttached> {
         let mut all = self.lock();
         let is_same = |(other, state): &(&String, &HostState)| {
             state.attached.is_some_and(|attached| attached == key || *other == name)
@@ -263,7 +263,7 @@ impl AttachedHosts {
         if let Some((other, _)) = all.iter().find(is_same) {
             return Err(AlreadyAttached { name: other.clone() });
         }
-        let new = || HostState { attached: None, pace: Arc::new(Pace::new(MAX_PROMPT_QUESTIONS)) };
+        let new = || HostState { attached: None, pace: Arc::new(RateLimiter::new(MAX_PROMPT_QUESTIONS)) };
         let state = all.entry(name.to_owned()).or_insert_with(new);
         state.attached = Some(key);
         Ok(AttachedHost { all: self.clone(), name: name.to_owned(), pace: state.pace.clone() })
@@ -289,16 +289,16 @@ mod tests {
 
     #[test]
     fn a_remote_machine_attaches_once_and_keeps_its_rate() {
-        let [key, other] = [1, 2].map(|seed| ChannelKey::of_seed(&[seed; 32]).unwrap().public());
+        let [key, other] = [1, 2].map(|seed| ChannelKey::from_seed(&[seed; 32]).unwrap().public());
         let all = Arc::new(AttachedHosts::default());
-        let first = all.enter("devbox", key).unwrap();
-        assert_eq!(all.enter("me@devbox", key).unwrap_err().name, "devbox");
-        assert_eq!(all.enter("devbox", other).unwrap_err().name, "devbox");
-        let second = all.enter("other", other).unwrap();
+        let first = all.attach("devbox", key).unwrap();
+        assert_eq!(all.attach("me@devbox", key).unwrap_err().name, "devbox");
+        assert_eq!(all.attach("devbox", other).unwrap_err().name, "devbox");
+        let second = all.attach("other", other).unwrap();
         assert!(!Arc::ptr_eq(&first.pace, &second.pace));
         let pace = first.pace.clone();
         drop(first);
-        assert!(Arc::ptr_eq(&all.enter("devbox", key).unwrap().pace, &pace));
-        assert!(all.enter("me@devbox", key).is_ok());
+        assert!(Arc::ptr_eq(&all.attach("devbox", key).unwrap().pace, &pace));
+        assert!(all.attach("me@devbox", key).is_ok());
     }
 }

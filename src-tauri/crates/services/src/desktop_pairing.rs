@@ -3,7 +3,7 @@
 //! - INVARIANT: a pairing accepts only one code. A wrong code makes the pairing fail.
 //! - Has no clock of its own: callers pass the time.
 
-use ironcurtain_remote::{PairingCodes, is_code};
+use ironcurtain_remote::{PairingCodes, matches_code};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{TryLockError, oneshot};
@@ -16,7 +16,7 @@ const QUESTION_PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct DesktopPairing {
     /// Locked while a desktop is pairing.
-    turn: tokio::sync::Mutex<()>,
+    exclusive: tokio::sync::Mutex<()>,
     waiting: Mutex<Option<WaitingPairing>>,
     /// End of the pause after a pairing that was not allowed.
     paused_until: Mutex<Option<Instant>>,
@@ -34,12 +34,12 @@ struct WaitingPairing {
 /// Exclusive right to pair. The next desktop can pair once this value is dropped.
 #[derive(Debug)]
 pub struct PairingTurn<'a> {
-    _turn: tokio::sync::MutexGuard<'a, ()>,
+    _exclusive: tokio::sync::MutexGuard<'a, ()>,
 }
 
 /// Result of typing the correct code.
 #[derive(Debug, PartialEq, Eq)]
-pub struct RightCode {
+pub struct AcceptedCode {
     /// Code that the user types on the desktop.
     pub remote: String,
     /// `true` if the user of the attached desktop must also allow the pairing.
@@ -48,7 +48,7 @@ pub struct RightCode {
 
 /// Reason a typed code is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CodeRefused {
+pub enum CodeError {
     /// No pairing is waiting for a code.
     #[error("no desktop is waiting for a code; run `ironcurtain attach` on the desktop first")]
     NotWaiting,
@@ -57,13 +57,13 @@ pub enum CodeRefused {
         "not paired: the desktop that is pairing has another code; if you typed the code that your desktop shows, a \
          program may be between the two machines"
     )]
-    Differs,
+    Wrong,
 }
 
 /// Error for a pairing question during the pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the attached desktop did not allow a pairing in the last minute; try again in {seconds} s")]
-pub struct QuestionPaused {
+pub struct PairingQuestionsPaused {
     seconds: u64,
 }
 
@@ -73,40 +73,40 @@ impl DesktopPairing {
     /// # Errors
     /// Returns an error if another desktop is pairing.
     pub fn begin(&self) -> Result<PairingTurn<'_>, TryLockError> {
-        Ok(PairingTurn { _turn: self.turn.try_lock()? })
+        Ok(PairingTurn { _exclusive: self.exclusive.try_lock()? })
     }
 
     /// Returns a receiver for the result when this machine's user types a code: `true` for the desktop's code, and
     /// `false` for any other.
     pub fn wait_for_code(&self, codes: PairingCodes, asks_attached: bool) -> oneshot::Receiver<bool> {
-        let (typed, is_right) = oneshot::channel();
+        let (typed, is_correct) = oneshot::channel();
         *self.lock_waiting() = Some(WaitingPairing { codes, asks_attached, typed });
-        is_right
+        is_correct
     }
 
     /// Compares the code that this machine's user typed with the desktop's code.
     ///
     /// # Errors
-    /// Returns [`CodeRefused`] if no pairing is waiting or the typed code is wrong.
-    pub fn type_code(&self, typed: &str) -> Result<RightCode, CodeRefused> {
-        let waiting = self.lock_waiting().take().ok_or(CodeRefused::NotWaiting)?;
-        let is_right = is_code(&waiting.codes.desktop, typed);
+    /// Returns [`CodeError`] if no pairing is waiting or the typed code is wrong.
+    pub fn enter_code(&self, typed: &str) -> Result<AcceptedCode, CodeError> {
+        let waiting = self.lock_waiting().take().ok_or(CodeError::NotWaiting)?;
+        let is_correct = matches_code(&waiting.codes.desktop, typed);
         // Fails if the pairing has ended.
-        waiting.typed.send(is_right).map_err(|_| CodeRefused::NotWaiting)?;
-        if !is_right {
-            return Err(CodeRefused::Differs);
+        waiting.typed.send(is_correct).map_err(|_| CodeError::NotWaiting)?;
+        if !is_correct {
+            return Err(CodeError::Wrong);
         }
-        Ok(RightCode { remote: waiting.codes.remote, asks_attached: waiting.asks_attached })
+        Ok(AcceptedCode { remote: waiting.codes.remote, asks_attached: waiting.asks_attached })
     }
 
     /// Checks that the user of the attached desktop may be asked about a pairing.
     ///
     /// # Errors
-    /// Returns [`QuestionPaused`] for a minute after a pairing that was not allowed.
-    pub fn may_ask(&self, now: Instant) -> Result<(), QuestionPaused> {
+    /// Returns [`PairingQuestionsPaused`] for a minute after a pairing that was not allowed.
+    pub fn may_ask(&self, now: Instant) -> Result<(), PairingQuestionsPaused> {
         let left = self.lock_pause().and_then(|until| until.checked_duration_since(now));
         match left.filter(|left| !left.is_zero()) {
-            Some(left) => Err(QuestionPaused {
+            Some(left) => Err(PairingQuestionsPaused {
                 seconds: left.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
             }),
             None => Ok(()),
@@ -143,27 +143,27 @@ mod tests {
     #[test]
     fn a_pairing_accepts_one_code() {
         let pairing = DesktopPairing::default();
-        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+        assert_eq!(pairing.enter_code("204517"), Err(CodeError::NotWaiting));
         let mut typed = pairing.wait_for_code(codes(), false);
-        assert_eq!(pairing.type_code("204518"), Err(CodeRefused::Differs));
+        assert_eq!(pairing.enter_code("204518"), Err(CodeError::Wrong));
         assert_eq!(typed.try_recv(), Ok(false));
-        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+        assert_eq!(pairing.enter_code("204517"), Err(CodeError::NotWaiting));
         let mut typed = pairing.wait_for_code(codes(), true);
-        let right = RightCode { remote: "881002".to_owned(), asks_attached: true };
-        assert_eq!(pairing.type_code("204 517"), Ok(right));
+        let accepted = AcceptedCode { remote: "881002".to_owned(), asks_attached: true };
+        assert_eq!(pairing.enter_code("204 517"), Ok(accepted));
         assert_eq!(typed.try_recv(), Ok(true));
-        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+        assert_eq!(pairing.enter_code("204517"), Err(CodeError::NotWaiting));
         // A pairing that has ended accepts no code.
         drop(pairing.wait_for_code(codes(), false));
-        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
+        assert_eq!(pairing.enter_code("204517"), Err(CodeError::NotWaiting));
     }
 
     #[test]
     fn one_desktop_pairs_at_a_time() {
         let pairing = DesktopPairing::default();
-        let turn = pairing.begin().unwrap();
+        let exclusive = pairing.begin().unwrap();
         assert!(pairing.begin().is_err());
-        drop(turn);
+        drop(exclusive);
         assert!(pairing.begin().is_ok());
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let (pairing, now) = (DesktopPairing::default(), Instant::now());
         assert_eq!(pairing.may_ask(now), Ok(()));
         pairing.pause_questions(now);
-        assert_eq!(pairing.may_ask(now), Err(QuestionPaused { seconds: 60 }));
+        assert_eq!(pairing.may_ask(now), Err(PairingQuestionsPaused { seconds: 60 }));
         let last = now + QUESTION_PAUSE - Duration::from_millis(1);
         let refused = pairing.may_ask(last).unwrap_err().to_string();
         let expected = "the attached desktop did not allow a pairing in the last minute; try again in 1 s";

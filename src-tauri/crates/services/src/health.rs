@@ -5,7 +5,7 @@ use tokio::sync::watch;
 
 /// Component whose problems are reported separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Concern {
+pub enum HealthComponent {
     /// Sandboxes cannot be created.
     Sandbox,
     /// The audit log cannot be written, so every call is denied.
@@ -38,21 +38,21 @@ pub enum Concern {
 
 /// Shared map of current problems. Clones refer to the same map.
 #[derive(Debug, Clone, Default)]
-pub struct Health(watch::Sender<BTreeMap<Concern, String>>);
+pub struct Health(watch::Sender<BTreeMap<HealthComponent, String>>);
 
 impl Health {
     /// Sets a component's problem, or clears it if `trouble` is `None`.
-    pub fn set(&self, concern: Concern, trouble: Option<String>) {
+    pub fn set(&self, component: HealthComponent, trouble: Option<String>) {
         self.0.send_if_modified(|all| match trouble {
-            Some(text) => all.insert(concern, text.clone()).as_ref() != Some(&text),
-            None => all.remove(&concern).is_some(),
+            Some(text) => all.insert(component, text.clone()).as_ref() != Some(&text),
+            None => all.remove(&component).is_some(),
         });
     }
 
     /// Returns a component's problem.
     #[must_use]
-    pub fn of(&self, concern: Concern) -> Option<String> {
-        self.0.borrow().get(&concern).cloned()
+    pub fn get(&self, component: HealthComponent) -> Option<String> {
+        self.0.borrow().get(&component).cloned()
     }
 
     /// Returns one message per current problem.
@@ -63,7 +63,7 @@ impl Health {
 
     /// Returns a receiver that holds the current problems and is notified of changes.
     #[must_use]
-    pub fn watch(&self) -> watch::Receiver<BTreeMap<Concern, String>> {
+    pub fn watch(&self) -> watch::Receiver<BTreeMap<HealthComponent, String>> {
         self.0.subscribe()
     }
 }

@@ -14,36 +14,36 @@
 //! }
 //! ```
 
-mod accepting;
+mod accept_retry;
 mod changed_tools;
 mod desktop_consent;
 mod desktop_pairing;
 mod health;
 mod identity_gate;
-mod machine;
 mod metrics;
-mod pace;
+mod rate_limiter;
 pub mod record_head;
 mod reload;
+mod sandbox_probe;
 mod services;
 mod session_log;
 mod shutdown;
 mod workspaces;
 
-pub use accepting::next_connection;
-pub use changed_tools::{ChangedTools, DECIDED};
+pub use accept_retry::next_connection;
+pub use changed_tools::{ChangedTools, DECISION_POLL_INTERVAL};
 pub use desktop_consent::{
     AlreadyAttached, AttachedHost, AttachedHosts, Attachment, DESKTOP_LOST, DesktopConsent, OtherDesktop,
 };
-pub use desktop_pairing::{CodeRefused, DesktopPairing, PairingTurn, QuestionPaused, RightCode};
-pub use health::{Concern, Health};
+pub use desktop_pairing::{AcceptedCode, CodeError, DesktopPairing, PairingQuestionsPaused, PairingTurn};
+pub use health::{Health, HealthComponent};
 pub use identity_gate::{Identities, IdentityGate, trouble as identity_trouble};
-pub use machine::{Machine, MachineOptions};
 pub use metrics::{Gauges, Metrics};
-pub use pace::Pace;
+pub use rate_limiter::RateLimiter;
 pub use record_head::RecordHead;
-pub use reload::{InitialState, Reloader, ReloaderParts, Writable};
+pub use reload::{InitialState, Reloader, ReloaderParts, WritablePaths};
+pub use sandbox_probe::{SandboxProbe, SandboxProbeOptions};
 pub use services::Services;
 pub use session_log::{SessionLog, SessionLogs};
 pub use shutdown::Shutdown;
-pub use workspaces::{Declined, Workspaces};
+pub use workspaces::{DeclinedWorkspace, Workspaces};

@@ -17,20 +17,21 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Upper bounds of the histogram buckets for call durations, in seconds.
-const CALLS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0];
+const CALL_BUCKETS: [f64; 12] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0];
 
 /// Upper bounds of the histogram buckets for the user's response times, in seconds.
-const PEOPLE: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 120.0, 600.0];
+const ANSWER_BUCKETS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 120.0, 600.0];
 
 /// Label whose name and value are known at compile time.
 type Label = [(&'static str, &'static str); 1];
 
 /// Counters and histograms. Clones share the same values.
 #[derive(Debug, Clone)]
-pub struct Metrics(Arc<Figures>);
+pub struct Metrics(Arc<MetricValues>);
 
 #[derive(Debug)]
-struct Figures {
+struct MetricValues {
     violations: Counter,
     root_changes: Counter,
     questions: Counter,
@@ -61,17 +62,17 @@ pub struct Gauges {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self(Arc::new(Figures {
+        Self(Arc::new(MetricValues {
             violations: Counter::default(),
             root_changes: Counter::default(),
             questions: Counter::default(),
             merged: Counter::default(),
             unasked: Family::default(),
             answers: Family::default(),
-            answering: Histogram::new(PEOPLE),
+            answering: Histogram::new(ANSWER_BUCKETS),
             calls: Family::default(),
-            calling: Histogram::new(CALLS),
-            forwarding: Histogram::new(CALLS),
+            calling: Histogram::new(CALL_BUCKETS),
+            forwarding: Histogram::new(CALL_BUCKETS),
             bundles: Family::default(),
             sessions: Counter::default(),
             restarts: Counter::default(),
@@ -81,42 +82,42 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts a call that was refused because of a path outside the server's roots.
-    pub fn violation(&self) {
+    pub fn count_violation(&self) {
         self.0.violations.inc();
     }
 
     /// Counts a `roots/list_changed` notification to a server.
-    pub fn roots_changed(&self) {
+    pub fn count_roots_changed(&self) {
         self.0.root_changes.inc();
     }
 
     /// Counts a decision, which is `allow`, `deny` or `escalate`.
-    pub fn decided(&self, decision: &'static str) {
+    pub fn count_decision(&self, decision: &'static str) {
         self.0.calls.get_or_create(&[("decision", decision)]).inc();
     }
 
     /// Records the time between the arrival and the forwarding of a call that required no approval.
-    pub fn forwarded(&self, after: Duration) {
+    pub fn observe_forwarding(&self, after: Duration) {
         self.0.forwarding.observe(after.as_secs_f64());
     }
 
     /// Records the time between a call's arrival and its response, including any wait for the user.
-    pub fn served(&self, after: Duration) {
+    pub fn observe_call(&self, after: Duration) {
         self.0.calling.observe(after.as_secs_f64());
     }
 
     /// Counts an attempt to update the organization's rules. The result is `new`, `unchanged`, `failed` or `refused`.
-    pub fn bundle(&self, result: &'static str) {
+    pub fn count_bundle_update(&self, result: &'static str) {
         self.0.bundles.get_or_create(&[("result", result)]).inc();
     }
 
     /// Counts an opened session.
-    pub fn session_began(&self) {
+    pub fn count_session(&self) {
         self.0.sessions.inc();
     }
 
     /// Counts the restart of a server.
-    pub fn restarted(&self) {
+    pub fn count_restart(&self) {
         self.0.restarts.inc();
     }
 

@@ -5,10 +5,10 @@
 //! - Never prompts to unlock the keyring. The stored entry may be older than the log's newest entry, but never newer.
 //! - INVARIANT: the stored entry is replaced only after the log has been compared with it.
 
-use crate::health::{Concern, Health};
-use ironcurtain_audit::{Audit, Entry, Event, KnownHead, Written, check_written};
+use crate::health::{Health, HealthComponent};
+use ironcurtain_audit::{Audit, ChainPosition, Entry, Event, KnownHead, check_written};
 use ironcurtain_config::home::Home;
-use ironcurtain_secrets::{Keyring, Secret, SecretError, SecretName, Shelf, in_time};
+use ironcurtain_secrets::{Keyring, KeyringSection, Secret, SecretError, SecretName, with_unlock_timeout};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Interval between keyring updates.
-const EVERY: Duration = Duration::from_secs(60);
+const UPDATE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Maximum time to wait for the keyring at startup and shutdown.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
-struct Known {
+struct StoredHead {
     entries: u64,
     head: String,
 }
@@ -31,19 +31,19 @@ struct Known {
 ///
 /// # Errors
 /// Returns [`SecretError`] if the keyring is not available.
-pub fn known(home: &Home) -> Result<Option<Written>, SecretError> {
-    let Some(keyring) = Keyring::open_unlocked(Shelf::Record)? else { return Ok(None) };
+pub fn read_stored(home: &Home) -> Result<Option<ChainPosition>, SecretError> {
+    let Some(keyring) = Keyring::open_unlocked(KeyringSection::AuditLog)? else { return Ok(None) };
     in_keyring(&keyring, home)
 }
 
 /// Reads the stored entry if the head file is unusable. Returns `None` if the head file is usable or the keyring does
 /// not answer in time.
-pub async fn if_needed(home: &Home) -> Option<Written> {
+pub async fn read_if_needed(home: &Home) -> Option<ChainPosition> {
     if !home.has_keyring || KnownHead::read(&home.audit_head()).problem().is_none() {
         return None;
     }
-    let of = home.clone();
-    tokio::time::timeout(TIMEOUT, in_time(move || known(&of))).await.ok()?.ok()?
+    let home = home.clone();
+    tokio::time::timeout(TIMEOUT, with_unlock_timeout(move || read_stored(&home))).await.ok()?.ok()?
 }
 
 /// Keeps the stored entry of one home directory up to date.
@@ -57,24 +57,24 @@ pub struct RecordHead {
 }
 
 impl RecordHead {
-    /// Creates the value without accessing the keyring. Call [`RecordHead::follow`] next.
+    /// Creates the value without accessing the keyring. Call [`RecordHead::run`] next.
     pub fn new(home: Home, audit: Audit, health: Health) -> Self {
         Self { home, audit, health, compared: Arc::default() }
     }
 
     /// Compares the log with the stored entry once the keyring is available, and then updates the entry periodically.
-    pub async fn follow(self) {
+    pub async fn run(self) {
         if !self.home.has_keyring {
             return;
         }
-        let mut kept = None;
+        let mut stored = None;
         loop {
-            let (written, _) = self.audit.standing();
-            if kept.as_ref() != Some(&written) {
+            let (written, _) = self.audit.status();
+            if stored.as_ref() != Some(&written) {
                 // If the keyring is unavailable or locked, the next iteration retries.
-                kept = self.keep().await.ok().flatten();
+                stored = self.store().await.ok().flatten();
             }
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(UPDATE_INTERVAL).await;
         }
     }
 
@@ -82,23 +82,23 @@ impl RecordHead {
     pub async fn end(&self) {
         if self.home.has_keyring {
             // After the timeout, an older entry stays in the keyring.
-            let _ = tokio::time::timeout(TIMEOUT, self.keep()).await;
+            let _ = tokio::time::timeout(TIMEOUT, self.store()).await;
         }
     }
 
     /// Stores the newest entry. Returns `None` if the keyring is locked.
-    async fn keep(&self) -> Result<Option<Written>, SecretError> {
+    async fn store(&self) -> Result<Option<ChainPosition>, SecretError> {
         if !self.compared.load(Ordering::Acquire) && !self.compare().await? {
             return Ok(None);
         }
-        let written = self.audit.settle().await;
-        if self.audit.standing().1.is_err() {
+        let written = self.audit.flush().await;
+        if self.audit.status().1.is_err() {
             return Ok(None);
         }
         let home = self.home.clone();
-        in_time(move || {
-            let Some(keyring) = Keyring::open_unlocked(Shelf::Record)? else { return Ok(None) };
-            let known = Known { entries: written.entries, head: written.head.clone() };
+        with_unlock_timeout(move || {
+            let Some(keyring) = Keyring::open_unlocked(KeyringSection::AuditLog)? else { return Ok(None) };
+            let known = StoredHead { entries: written.entries, head: written.head.clone() };
             let text =
                 serde_json::to_string(&known).map_err(|problem| SecretError::Failed(problem.to_string()))?;
             keyring.set(&name(&home)?, &Secret::new(text))?;
@@ -110,17 +110,17 @@ impl RecordHead {
     /// Checks that the log still contains the stored entry, and reports a problem if it does not. Returns `false` if
     /// the keyring is locked.
     async fn compare(&self) -> Result<bool, SecretError> {
-        let of = self.home.clone();
-        let known = in_time(move || match Keyring::open_unlocked(Shelf::Record)? {
-            Some(keyring) => in_keyring(&keyring, &of).map(Some),
+        let home = self.home.clone();
+        let known = with_unlock_timeout(move || match Keyring::open_unlocked(KeyringSection::AuditLog)? {
+            Some(keyring) => in_keyring(&keyring, &home).map(Some),
             None => Ok(None),
         });
         let Some(known) = known.await? else { return Ok(false) };
         if let Some(known) = known {
-            match self.missing(&known).await {
+            match self.find_difference(&known).await {
                 Some(found) => self.report(&known, &found).await,
                 // The keyring confirms the end of the log even if the head file could not.
-                None => self.health.set(Concern::Record, None),
+                None => self.health.set(HealthComponent::Record, None),
             }
         }
         self.compared.store(true, Ordering::Release);
@@ -129,7 +129,7 @@ impl RecordHead {
 
     /// Returns a description of the difference if the log no longer contains the stored entry, or `None` if it still
     /// does.
-    async fn missing(&self, known: &Written) -> Option<String> {
+    async fn find_difference(&self, known: &ChainPosition) -> Option<String> {
         let opened = self.audit.opened_at();
         if known.entries > opened.entries || (known.entries == opened.entries && known.head != opened.head) {
             return Some(format!("found {}", opened.entries));
@@ -145,31 +145,31 @@ impl RecordHead {
         }
     }
 
-    async fn report(&self, known: &Written, found: &str) {
+    async fn report(&self, known: &ChainPosition, found: &str) {
         let text = format!(
             "the record was truncated or replaced while IronCurtain was not running: the keyring lists {} entries up to {}, but the check reports: {found}",
             known.entries, known.head
         );
-        self.health.set(Concern::Record, Some(text.clone()));
+        self.health.set(HealthComponent::Record, Some(text.clone()));
         if let Err(problem) = self.audit.record(Entry::new(Event::Daemon, text)).await {
             tracing::error!(%problem, "failed to record that the record was truncated");
         }
     }
 }
 
-fn in_keyring(keyring: &Keyring, home: &Home) -> Result<Option<Written>, SecretError> {
+fn in_keyring(keyring: &Keyring, home: &Home) -> Result<Option<ChainPosition>, SecretError> {
     let secret = match keyring.get(&name(home)?) {
         Err(SecretError::Missing(_)) => return Ok(None),
         found => found?,
     };
-    let known: Known =
+    let known: StoredHead =
         serde_json::from_str(secret.reveal()).map_err(|problem| SecretError::Failed(problem.to_string()))?;
-    Ok(Some(Written { entries: known.entries, head: known.head }))
+    Ok(Some(ChainPosition { entries: known.entries, head: known.head }))
 }
 
 /// Returns the name of the secret in the keyring. The name is unique per home directory.
 fn name(home: &Home) -> Result<SecretName, SecretError> {
-    let place = Sha256::digest(home.state.as_os_str().as_encoded_bytes());
-    let place: String = place.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    Ok(SecretName::try_from(format!("record-{place}").as_str())?)
+    let home_hash = Sha256::digest(home.state.as_os_str().as_encoded_bytes());
+    let home_hash: String = home_hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    Ok(SecretName::try_from(format!("record-{home_hash}").as_str())?)
 }

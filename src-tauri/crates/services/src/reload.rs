@@ -17,8 +17,8 @@ mod read;
 mod task;
 
 use crate::health::Health;
-use crate::machine::Machine;
-pub use exposed::Writable;
+use crate::sandbox_probe::SandboxProbe;
+pub use exposed::WritablePaths;
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, PolicySnapshot, Servers, SessionSettings, SnapshotError};
@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Reloader {
     snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     settings: watch::Receiver<Arc<SessionSettings>>,
-    looks: mpsc::Sender<oneshot::Sender<()>>,
+    requests: mpsc::Sender<oneshot::Sender<()>>,
 }
 
 /// Parameters of the reload task.
@@ -47,7 +47,7 @@ pub struct ReloaderParts {
     /// Current grants, needed to determine whether a server can write to a file.
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// Sandbox test, which is updated when the sandbox settings change.
-    pub machine: Machine,
+    pub sandbox_probe: SandboxProbe,
     /// Incremented whenever something shown to the user changes.
     pub changes: watch::Sender<u64>,
     /// Cancelled when the daemon shuts down.
@@ -71,8 +71,8 @@ impl InitialState {
     ///
     /// # Errors
     /// Returns [`SnapshotError::Exposed`], which contains the file and the server.
-    pub fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
-        self.0.check_places(home, grants)
+    pub fn check_not_writable(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
+        self.0.check_not_writable(home, grants)
     }
 
     /// Returns the settings as read at startup.
@@ -95,7 +95,7 @@ impl InitialState {
 
     /// Starts the task that reloads the files when they change.
     #[must_use]
-    pub fn follow(self, parts: ReloaderParts) -> Reloader {
+    pub fn start_reloading(self, parts: ReloaderParts) -> Reloader {
         task::start(self.0, parts)
     }
 }
@@ -115,16 +115,16 @@ impl Reloader {
 
     /// Returns a receiver that holds the current settings and servers and is notified of changes.
     #[must_use]
-    pub fn follow_settings(&self) -> watch::Receiver<Arc<SessionSettings>> {
+    pub fn watch_settings(&self) -> watch::Receiver<Arc<SessionSettings>> {
         self.settings.clone()
     }
 
-    /// Reads the files again, and waits until their changes have been applied.
+    /// Reads the files again and waits until their changes have been applied.
     pub async fn reload(&self) {
-        let (reply, looked) = oneshot::channel();
+        let (reply, done) = oneshot::channel();
         // Sending fails only if the daemon is shutting down.
-        if self.looks.send(reply).await.is_ok() {
-            let _ = looked.await;
+        if self.requests.send(reply).await.is_ok() {
+            let _ = done.await;
         }
     }
 }

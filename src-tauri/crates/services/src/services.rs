@@ -6,10 +6,10 @@ use crate::changed_tools::ChangedTools;
 use crate::desktop_consent::{AttachedHosts, DesktopConsent};
 use crate::health::Health;
 use crate::identity_gate::{Identities, IdentityGate};
-use crate::machine::Machine;
 use crate::metrics::Metrics;
 use crate::record_head::RecordHead;
-use crate::reload::Writable;
+use crate::reload::WritablePaths;
+use crate::sandbox_probe::SandboxProbe;
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
 use crate::workspaces::Workspaces;
@@ -17,11 +17,11 @@ use ironcurtain_audit::Audit;
 use ironcurtain_autostart::Autostart;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, PolicySnapshot, Server, SessionSettings};
-use ironcurtain_consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
+use ironcurtain_consent::{Broker, Exchange, Principal, QuestionLimits, ReopenContext};
 use ironcurtain_containment::{ProgramError, ServerPrograms};
 use ironcurtain_grants::Grants;
-use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
-use ironcurtain_server_identity::KeptUnderName;
+use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, MemoryBudget};
+use ironcurtain_server_identity::StoredServerState;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub struct Services {
     pub record_head: RecordHead,
     /// The grants and their journal.
     pub grants: Grants,
-    /// Asks the user, and holds pending questions.
+    /// Asks the user and holds pending questions.
     pub broker: Broker,
     /// Asks the user through the attached desktop, if any.
     pub desktop: Arc<DesktopConsent>,
@@ -53,7 +53,7 @@ pub struct Services {
     /// Paths of IronCurtain's helper programs, and the secret store.
     pub programs: ServerPrograms,
     /// Tests whether this machine can create sandboxes.
-    pub machine: Machine,
+    pub sandbox_probe: SandboxProbe,
     /// Current problems for display.
     pub health: Health,
     /// Identities of server programs, and the server names bound to them.
@@ -73,7 +73,7 @@ pub struct Services {
     /// Instructions that each server program has returned before.
     pub instructions: KnownInstructions,
     /// Memory budget for messages in transit.
-    pub memory: Memory,
+    pub memory: MemoryBudget,
     /// Progress of the shutdown.
     pub shutdown: Shutdown,
     /// Incremented whenever something shown to the user changes.
@@ -96,16 +96,16 @@ impl Services {
 
     /// Returns the interface for asking an expired question again.
     #[must_use]
-    pub fn late_asking(&self) -> LateAsking<'_> {
+    pub fn late_asking(&self) -> ReopenContext<'_> {
         let Self { audit, broker, changes, metrics, .. } = self;
-        LateAsking { audit, broker, changes, metrics, limits: self.question_limits() }
+        ReopenContext { audit, broker, changes, metrics, limits: self.question_limits() }
     }
 
     /// Returns the limits on the number of questions per client.
     fn question_limits(&self) -> QuestionLimits {
         QuestionLimits {
             per_minute: self.config.questions_per_minute,
-            denial_holds: Duration::from_secs(self.config.denial_holds_seconds),
+            denial_duration: Duration::from_secs(self.config.denial_holds_seconds),
         }
     }
 
@@ -124,18 +124,22 @@ impl Services {
     }
 
     /// Returns the identity check for a server.
-    pub fn gate(&self, server: &Server) -> IdentityGate {
+    pub fn identity_gate(&self, server: &Server) -> IdentityGate {
         let (services, server) = (self.clone(), server.clone());
-        let kept = move || {
+        let stored_under_name = move || {
             let (grants, snapshot) = (services.grants.now(), services.snapshot());
-            KeptUnderName::of(
+            StoredServerState::of(
                 &services.home,
                 (&server.name, Some(&server)),
                 &grants.grants,
                 &snapshot.annotations,
             )
         };
-        IdentityGate { all: self.identities.clone(), ours: self.programs.dir.clone(), kept: Box::new(kept) }
+        IdentityGate {
+            all: self.identities.clone(),
+            own_programs: self.programs.dir.clone(),
+            stored_under_name: Box::new(stored_under_name),
+        }
     }
 
     /// Returns a check that refuses programs of this server that another server can modify.
@@ -147,7 +151,7 @@ impl Services {
         move |program| {
             let (settings, grants) = (services.settings.borrow().clone(), services.grants.now());
             let snapshot = services.snapshot();
-            let writable = Writable::by(&services.home, &snapshot.home, &settings.servers, &grants);
+            let writable = WritablePaths::new(&services.home, &snapshot.home, &settings.servers, &grants);
             writable.refuse_program(program, &server, &snapshot.protected)
         }
     }

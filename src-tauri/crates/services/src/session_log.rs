@@ -28,7 +28,7 @@ const MAX_OPEN: usize = 32;
 
 /// Handle to the thread that writes the logs. The thread exits when the last handle is dropped.
 #[derive(Debug, Clone)]
-pub struct SessionLogs(SyncSender<Order>);
+pub struct SessionLogs(SyncSender<LogCommand>);
 
 /// Log file of one session.
 #[derive(Debug, Clone)]
@@ -37,14 +37,14 @@ pub struct SessionLog(Arc<Handle>);
 #[derive(Debug)]
 struct Handle {
     path: PathBuf,
-    orders: SyncSender<Order>,
+    commands: SyncSender<LogCommand>,
     /// Number of lines dropped since the last line was written.
-    lost: AtomicU64,
+    dropped: AtomicU64,
 }
 
 #[derive(Debug)]
-enum Order {
-    Line { path: PathBuf, text: String, lost: u64 },
+enum LogCommand {
+    Line { path: PathBuf, text: String, dropped: u64 },
     Close(PathBuf),
 }
 
@@ -54,15 +54,15 @@ impl SessionLogs {
     /// # Errors
     /// Returns the operating system's error if the thread cannot be spawned.
     pub fn start() -> io::Result<Self> {
-        let (orders, inbox) = sync_channel(QUEUE);
+        let (commands, inbox) = sync_channel(QUEUE);
         std::thread::Builder::new().name("session-logs".to_owned()).spawn(move || write(&inbox))?;
-        Ok(Self(orders))
+        Ok(Self(commands))
     }
 
     /// Returns a log that creates its file when the first line is written.
     #[must_use]
     pub fn log(&self, path: PathBuf) -> SessionLog {
-        SessionLog(Arc::new(Handle { path, orders: self.0.clone(), lost: AtomicU64::new(0) }))
+        SessionLog(Arc::new(Handle { path, commands: self.0.clone(), dropped: AtomicU64::new(0) }))
     }
 }
 
@@ -70,11 +70,11 @@ impl SessionLog {
     /// Queues a line without waiting. Drops the line if the queue is full.
     pub fn write(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(MAX_LINE_LEN));
-        let Handle { path, orders, lost } = &*self.0;
-        let before = lost.swap(0, Ordering::Relaxed);
-        match orders.try_send(Order::Line { path: path.clone(), text, lost: before }) {
+        let Handle { path, commands, dropped } = &*self.0;
+        let before = dropped.swap(0, Ordering::Relaxed);
+        match commands.try_send(LogCommand::Line { path: path.clone(), text, dropped: before }) {
             Ok(()) => {}
-            Err(TrySendError::Full(_)) => drop(lost.fetch_add(before + 1, Ordering::Relaxed)),
+            Err(TrySendError::Full(_)) => drop(dropped.fetch_add(before + 1, Ordering::Relaxed)),
             // The thread has exited, so lines can no longer be logged.
             Err(TrySendError::Disconnected(_)) => {}
         }
@@ -84,35 +84,35 @@ impl SessionLog {
 impl Drop for Handle {
     fn drop(&mut self) {
         // If the queue is full, the thread closes the file once too many files are open.
-        let _ = self.orders.try_send(Order::Close(std::mem::take(&mut self.path)));
+        let _ = self.commands.try_send(LogCommand::Close(std::mem::take(&mut self.path)));
     }
 }
 
-fn write(inbox: &Receiver<Order>) {
+fn write(inbox: &Receiver<LogCommand>) {
     let mut open: HashMap<PathBuf, File> = HashMap::new();
-    for order in inbox {
-        match order {
-            Order::Close(path) => drop(open.remove(&path)),
-            Order::Line { path, text, lost } => {
+    for command in inbox {
+        match command {
+            LogCommand::Close(path) => drop(open.remove(&path)),
+            LogCommand::Line { path, text, dropped } => {
                 if open.len() >= MAX_OPEN && !open.contains_key(&path) {
                     open.clear();
                 }
                 // Errors are ignored, because these logs are only informational and the audit log reports a full
                 // disk.
-                let _ = append(&mut open, &path, &text, lost);
+                let _ = append(&mut open, &path, &text, dropped);
             }
         }
     }
 }
 
-fn append(open: &mut HashMap<PathBuf, File>, path: &Path, text: &str, lost: u64) -> io::Result<()> {
+fn append(open: &mut HashMap<PathBuf, File>, path: &Path, text: &str, dropped: u64) -> io::Result<()> {
     if !open.contains_key(path) {
         open.insert(path.to_path_buf(), bounded_read::open_own(path)?);
     }
     let Some(file) = open.get_mut(path) else { return Ok(()) };
     let mut lines = String::new();
-    if lost > 0 {
-        lines = format!("({lost} lines were dropped because they arrived too fast)\n");
+    if dropped > 0 {
+        lines = format!("({dropped} lines were dropped because they arrived too fast)\n");
     }
     lines.push_str(&visible::line(&text.replace('\t', "    ")));
     lines.push('\n');
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    fn soon(holds: impl Fn() -> bool) {
+    fn wait_until(holds: impl Fn() -> bool) {
         let end = Instant::now() + Duration::from_secs(10);
         while !holds() {
             assert!(Instant::now() < end);
@@ -146,7 +146,7 @@ mod tests {
             log.write(format!("line\tof {n}\u{1b}"));
         }
         let text = |n: usize| std::fs::read_to_string(path(n)).unwrap_or_default();
-        soon(|| (0..100).all(|n| text(n) == format!("line    of {n}\\u{{1b}}\n")));
+        wait_until(|| (0..100).all(|n| text(n) == format!("line    of {n}\\u{{1b}}\n")));
 
         // None of these calls blocks.
         let began = Instant::now();
@@ -154,10 +154,10 @@ mod tests {
             all[0].write("x".repeat(100));
         }
         assert!(began.elapsed() < Duration::from_secs(5));
-        soon(|| {
+        wait_until(|| {
             all[0].write("end".to_owned());
             text(0).contains(" lines were dropped because they arrived too fast")
         });
-        soon(|| text(0).len() <= MAX_LEN);
+        wait_until(|| text(0).len() <= MAX_LEN);
     }
 }

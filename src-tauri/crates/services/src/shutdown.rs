@@ -21,8 +21,8 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Returns `true` if a shutdown or takeover was requested, so that no new sessions are accepted.
-    pub fn is_under_way(&self) -> bool {
+    /// Returns `true` if a shutdown or takeover was requested, so no new sessions are accepted.
+    pub fn is_requested(&self) -> bool {
         self.requested.is_cancelled() || self.takeover_requested.is_cancelled()
     }
 

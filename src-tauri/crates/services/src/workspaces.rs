@@ -13,7 +13,7 @@ const MAX_COUNT: usize = 1000;
 
 /// Workspace that the user declined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Declined {
+pub struct DeclinedWorkspace {
     /// Random identifier for revoking the denial.
     pub id: String,
     /// Path of the client's executable.
@@ -30,12 +30,12 @@ pub struct Declined {
 
 /// All declined workspaces, and the file that stores them.
 #[derive(Debug, Clone)]
-pub struct Workspaces(Arc<Kept>);
+pub struct Workspaces(Arc<WorkspaceFile>);
 
 #[derive(Debug)]
-struct Kept {
+struct WorkspaceFile {
     file: PathBuf,
-    declined: Mutex<Vec<Declined>>,
+    declined: Mutex<Vec<DeclinedWorkspace>>,
 }
 
 impl Workspaces {
@@ -44,25 +44,25 @@ impl Workspaces {
     /// # Errors
     /// Returns the operating system's error if the file cannot be read.
     pub fn open(file: PathBuf) -> io::Result<Self> {
-        let text = bounded_read::text(&file)?;
+        let text = bounded_read::read_text(&file)?;
         let declined = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Ok(Self(Arc::new(Kept { file, declined: Mutex::new(declined) })))
+        Ok(Self(Arc::new(WorkspaceFile { file, declined: Mutex::new(declined) })))
     }
 
     /// Returns all declined workspaces.
-    pub fn declined(&self) -> Vec<Declined> {
+    pub fn declined(&self) -> Vec<DeclinedWorkspace> {
         self.all().clone()
     }
 
     /// Returns `true` if the user declined this folder, or one that contains it, for this client and server.
     pub fn is_declined(&self, client: &str, server: &str, folder: &CanonicalPath) -> bool {
-        let is_in = |workspace: &Declined| {
+        let is_in = |workspace: &DeclinedWorkspace| {
             CanonicalPath::assume_canonical(&workspace.folder).is_ok_and(|declined| declined.contains(folder))
         };
         self.all().iter().any(|it| (&*it.client, &*it.server) == (client, server) && is_in(it))
     }
 
-    /// Adds a declined workspace, and writes the file.
+    /// Adds a declined workspace and writes the file.
     ///
     /// # Errors
     /// Returns the operating system's error if the file cannot be written.
@@ -76,21 +76,21 @@ impl Workspaces {
             return Ok(());
         }
         let id = random_name()?;
-        let all_of_it = [client, client_name, server, folder.as_str()];
-        let [client, client_name, server, folder] = all_of_it.map(str::to_owned);
+        let owned = [client, client_name, server, folder.as_str()];
+        let [client, client_name, server, folder] = owned.map(str::to_owned);
         let mut all = self.all();
-        all.push(Declined { id, client, client_name, server, folder, at_ms: now_ms() });
+        all.push(DeclinedWorkspace { id, client, client_name, server, folder, at_ms: now_ms() });
         if all.len() > MAX_COUNT {
             all.remove(0);
         }
         self.write(&all)
     }
 
-    /// Removes a declined workspace, so that it may be proposed again. Returns `None` if no workspace has this id.
+    /// Removes a declined workspace so that it may be proposed again. Returns `None` if no workspace has this id.
     ///
     /// # Errors
     /// Returns the operating system's error if the file cannot be written.
-    pub fn revoke(&self, id: &str) -> io::Result<Option<Declined>> {
+    pub fn revoke(&self, id: &str) -> io::Result<Option<DeclinedWorkspace>> {
         let mut all = self.all();
         let Some(at) = all.iter().position(|workspace| workspace.id == id) else { return Ok(None) };
         let removed = all.remove(at);
@@ -98,11 +98,11 @@ impl Workspaces {
         Ok(Some(removed))
     }
 
-    fn write(&self, all: &[Declined]) -> io::Result<()> {
+    fn write(&self, all: &[DeclinedWorkspace]) -> io::Result<()> {
         atomic_file::replace(&self.0.file, &serde_json::to_string(all)?)
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Declined>> {
+    fn all(&self) -> MutexGuard<'_, Vec<DeclinedWorkspace>> {
         self.0.declined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -45,14 +45,14 @@ pub enum ArgumentError {
 
 /// Parses the command line.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, ArgumentError> {
-    let mut wanted = ShimOptions::default();
+    let mut options = ShimOptions::default();
     let mut arguments = arguments.map(|a| a.into_string().map_err(ArgumentError::NotUtf8));
     while let Some(argument) = arguments.next() {
         let argument = argument?;
         let slot = match argument.as_str() {
-            "--server" => &mut wanted.server,
-            "--profile" => &mut wanted.profile,
-            "--label" => &mut wanted.label,
+            "--server" => &mut options.server,
+            "--profile" => &mut options.profile,
+            "--label" => &mut options.label,
             "--help" | "-h" => return Ok(Invocation::Print(USAGE.to_owned())),
             "--version" | "-V" => {
                 return Ok(Invocation::Print(format!("ironcurtain-shim {}", env!("CARGO_PKG_VERSION"))));
@@ -64,10 +64,10 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, Ar
             return Err(ArgumentError::Twice(argument));
         }
     }
-    if wanted.server.is_some() && wanted.profile.is_some() {
+    if options.server.is_some() && options.profile.is_some() {
         return Err(ArgumentError::Both);
     }
-    Ok(Invocation::Run(wanted))
+    Ok(Invocation::Run(options))
 }
 
 #[cfg(test)]
@@ -80,11 +80,11 @@ mod tests {
 
     #[test]
     fn parses_server_profile_and_label() {
-        let wanted =
+        let options =
             ShimOptions { server: Some("filesystem".into()), profile: None, label: Some("Work".into()) };
-        assert_eq!(parsed(&["--server", "filesystem", "--label", "Work"]), Ok(Invocation::Run(wanted)));
-        let wanted = ShimOptions { profile: Some("work".into()), ..ShimOptions::default() };
-        assert_eq!(parsed(&["--profile", "work"]), Ok(Invocation::Run(wanted)));
+        assert_eq!(parsed(&["--server", "filesystem", "--label", "Work"]), Ok(Invocation::Run(options)));
+        let options = ShimOptions { profile: Some("work".into()), ..ShimOptions::default() };
+        assert_eq!(parsed(&["--profile", "work"]), Ok(Invocation::Run(options)));
         assert_eq!(parsed(&[]), Ok(Invocation::Run(ShimOptions::default())));
     }
 

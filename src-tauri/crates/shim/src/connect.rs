@@ -1,6 +1,6 @@
 //! Connects to the daemon and sends the hello message.
 
-use crate::launch::{self, LaunchError, Launched};
+use crate::launch::{self, LaunchError, LaunchedDaemon};
 use ironcurtain_protocol::{ConnectError, Hello, RUN_SOCKET, SocketPathError, Sockets, StdioMode};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -14,14 +14,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Maximum time to wait for the app to start listening after a daemon hands a session over to it.
-const NEXT_DEADLINE: Duration = Duration::from_secs(20);
+const NEXT_DAEMON_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Delay between attempts to connect to the app.
-const NEXT_PAUSE: Duration = Duration::from_millis(5);
+const NEXT_DAEMON_PAUSE: Duration = Duration::from_millis(5);
 
 /// Failure to connect to the daemon, worded for the user.
 #[derive(Debug, thiserror::Error)]
-pub enum NoDaemonError {
+pub enum ConnectDaemonError {
     #[error(transparent)]
     NoSocket(#[from] SocketPathError),
     #[error(transparent)]
@@ -45,30 +45,30 @@ pub fn is_in_run() -> bool {
 
 /// Connects to this user's daemon, starting it if necessary. Also returns the daemon's process if this call started it.
 /// In a sandboxed run, connects to the daemon that started the run.
-pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
+pub fn connect_to_daemon() -> Result<(UnixStream, Option<LaunchedDaemon>), ConnectDaemonError> {
     if is_in_run() {
-        let stream = UnixStream::connect(RUN_SOCKET).map_err(NoDaemonError::InRun)?;
-        same_user(&stream)?;
+        let stream = UnixStream::connect(RUN_SOCKET).map_err(ConnectDaemonError::InRun)?;
+        check_same_user(&stream)?;
         return Ok((stream, None));
     }
-    let sockets = Sockets::of_user()?;
+    let sockets = Sockets::for_current_user()?;
     let (stream, launched) = match sockets.connect()? {
         Some(stream) => (stream, None),
         None => launch::start_and_connect(&sockets).map(|(stream, launched)| (stream, Some(launched)))?,
     };
-    same_user(&stream)?;
+    check_same_user(&stream)?;
     Ok((stream, launched))
 }
 
 /// Connects to the daemon that replaces the running daemon. Starts a daemon only if none is listening after
-/// [`NEXT_DEADLINE`].
-pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
-    let sockets = Sockets::of_user()?;
-    let until = Instant::now() + NEXT_DEADLINE;
-    while Instant::now() < until && matches!(sockets.connect(), Ok(None)) {
-        std::thread::sleep(NEXT_PAUSE);
+/// [`NEXT_DAEMON_TIMEOUT`].
+pub fn connect_to_next_daemon() -> Result<(UnixStream, Option<LaunchedDaemon>), ConnectDaemonError> {
+    let sockets = Sockets::for_current_user()?;
+    let deadline = Instant::now() + NEXT_DAEMON_TIMEOUT;
+    while Instant::now() < deadline && matches!(sockets.connect(), Ok(None)) {
+        std::thread::sleep(NEXT_DAEMON_PAUSE);
     }
-    to_daemon()
+    connect_to_daemon()
 }
 
 /// Sends the hello message, with standard input and output attached if they are handed over.
@@ -91,17 +91,17 @@ pub fn send_hello(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::R
     io::Write::write_all(&mut &*stream, line.get(sent..).unwrap_or_default())
 }
 
-/// Reads one byte at a time, so that no bytes of the MCP conversation are buffered.
-pub struct ByteByByte<'a>(pub &'a UnixStream);
+/// Reads one byte at a time so that no bytes of the MCP conversation are buffered.
+pub struct UnbufferedReader<'a>(pub &'a UnixStream);
 
-impl Read for ByteByByte<'_> {
+impl Read for UnbufferedReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut stream = self.0;
         stream.read(buffer.get_mut(..1).unwrap_or_default())
     }
 }
 
-impl ByteByByte<'_> {
+impl UnbufferedReader<'_> {
     /// Returns a [`BufRead`] with a buffer of one byte.
     pub fn buffered(self) -> impl BufRead {
         io::BufReader::with_capacity(1, self)
@@ -109,12 +109,12 @@ impl ByteByByte<'_> {
 }
 
 /// Checks that the listening process belongs to this user.
-fn same_user(stream: &UnixStream) -> Result<(), NoDaemonError> {
-    let user = system::user_of_peer(stream).map_err(NoDaemonError::Peer)?;
+fn check_same_user(stream: &UnixStream) -> Result<(), ConnectDaemonError> {
+    let user = system::peer_user(stream).map_err(ConnectDaemonError::Peer)?;
     if user == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    Err(NoDaemonError::OtherUser(user))
+    Err(ConnectDaemonError::OtherUser(user))
 }
 
 #[cfg(target_os = "linux")]
@@ -128,7 +128,7 @@ mod system {
     /// Flag that opens a descriptor without access to the file's content.
     pub(super) const ONLY_NAMED: OFlags = OFlags::PATH;
 
-    pub(super) fn user_of_peer(stream: &UnixStream) -> Result<u32, Errno> {
+    pub(super) fn peer_user(stream: &UnixStream) -> Result<u32, Errno> {
         rustix::net::sockopt::socket_peercred(stream).map(|peer| peer.uid.as_raw())
     }
 }
@@ -144,7 +144,7 @@ mod system {
     pub(super) const SEND: SendFlags = SendFlags::empty();
     pub(super) const ONLY_NAMED: OFlags = OFlags::empty();
 
-    pub(super) fn user_of_peer(_: &UnixStream) -> Result<u32, Errno> {
+    pub(super) fn peer_user(_: &UnixStream) -> Result<u32, Errno> {
         Err(Errno::NOTSUP)
     }
 }

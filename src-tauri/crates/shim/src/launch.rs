@@ -14,13 +14,13 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Maximum time to wait for a started daemon to listen.
-const START_DEADLINE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time to wait for a daemon that another process started concurrently, counted from the exit of our daemon.
-const RACE_DEADLINE: Duration = Duration::from_secs(1);
+const RACE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum time to wait for a daemon to exit after it closed a connection.
-const END_DEADLINE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Delay before the second connection attempt. Doubles with each attempt, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -30,10 +30,10 @@ const MAX_PAUSE: Duration = Duration::from_millis(50);
 const MAX_REPORTED: u64 = 64 * 1024;
 
 /// Daemon started by this shim.
-pub struct Launched {
+pub struct LaunchedDaemon {
     program: PathBuf,
     child: Child,
-    said: Option<JoinHandle<String>>,
+    stderr_text: Option<JoinHandle<String>>,
 }
 
 /// Failure to start a daemon.
@@ -59,9 +59,9 @@ pub enum LaunchError {
     /// The daemon is running but not listening.
     #[error(
         "IronCurtain was not running; started `{program}`, but it did not listen within {n} s; run it yourself to see why",
-        program = .0.display(), n = START_DEADLINE.as_secs()
+        program = .0.display(), n = START_TIMEOUT.as_secs()
     )]
-    Silent(PathBuf),
+    NotListening(PathBuf),
     #[error(transparent)]
     Exited(#[from] DaemonExit),
 }
@@ -96,12 +96,12 @@ impl DaemonExit {
 }
 
 /// Starts the daemon and connects to it, or to a daemon that another process started concurrently.
-pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), LaunchError> {
+pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, LaunchedDaemon), LaunchError> {
     if rustix::process::geteuid().is_root() {
         return Err(LaunchError::Root);
     }
-    let mut launched = Launched::start(&daemon_program()?)?;
-    let mut deadline = Instant::now() + START_DEADLINE;
+    let mut launched = LaunchedDaemon::start(&daemon_program()?)?;
+    let mut deadline = Instant::now() + START_TIMEOUT;
     let mut ended = false;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -113,19 +113,19 @@ pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), La
         }
         if !ended && launched.has_exited() {
             ended = true;
-            deadline = deadline.min(Instant::now() + RACE_DEADLINE);
+            deadline = deadline.min(Instant::now() + RACE_TIMEOUT);
         }
         pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 
-impl Launched {
+impl LaunchedDaemon {
     fn start(program: &Path) -> Result<Self, LaunchError> {
         let mut child =
             start(program).map_err(|source| LaunchError::Start { program: program.to_owned(), source })?;
-        // Reads until EOF, so that the daemon never blocks or fails when writing to this pipe.
-        let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
-        Ok(Self { program: program.to_owned(), child, said })
+        // Reads until EOF so that the daemon never blocks or fails when writing to this pipe.
+        let stderr_text = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
+        Ok(Self { program: program.to_owned(), child, stderr_text })
     }
 
     fn has_exited(&mut self) -> bool {
@@ -133,12 +133,12 @@ impl Launched {
     }
 
     fn into_error(mut self) -> LaunchError {
-        if self.has_exited() { self.into_exit().into() } else { LaunchError::Silent(self.program) }
+        if self.has_exited() { self.into_exit().into() } else { LaunchError::NotListening(self.program) }
     }
 
     /// Returns the reason the daemon exited after closing a connection, or `None` if it is still running.
     pub fn exit_reason(mut self) -> Option<DaemonExit> {
-        let deadline = Instant::now() + END_DEADLINE;
+        let deadline = Instant::now() + EXIT_TIMEOUT;
         while !self.has_exited() {
             if Instant::now() >= deadline {
                 return None;
@@ -150,9 +150,10 @@ impl Launched {
 
     /// Waits for the daemon to exit and returns the reason.
     fn into_exit(mut self) -> DaemonExit {
-        let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
+        let stderr_text =
+            self.stderr_text.take().and_then(|stderr_text| stderr_text.join().ok()).unwrap_or_default();
         let program = self.program;
-        match (reported_error(&said), self.child.wait()) {
+        match (reported_error(&stderr_text), self.child.wait()) {
             (Some(why), _) => DaemonExit::Reported(why.to_owned()),
             (None, Ok(status)) => DaemonExit::Status { program, status },
             (None, Err(problem)) => DaemonExit::Unknown { program, problem },
@@ -162,23 +163,23 @@ impl Launched {
 
 /// Reads standard error until EOF and returns its first [`MAX_REPORTED`] bytes.
 fn read(mut stderr: impl Read) -> String {
-    let mut said = Vec::new();
+    let mut stderr_text = Vec::new();
     // Ignores the error: the bytes read so far are still useful.
-    let _ = stderr.by_ref().take(MAX_REPORTED).read_to_end(&mut said);
+    let _ = stderr.by_ref().take(MAX_REPORTED).read_to_end(&mut stderr_text);
     let _ = io::copy(&mut stderr, &mut io::sink());
-    String::from_utf8_lossy(&said).into_owned()
+    String::from_utf8_lossy(&stderr_text).into_owned()
 }
 
 /// Returns the last error message that the daemon reported.
-fn reported_error(said: &str) -> Option<&str> {
-    said.lines().rev().find_map(|line| line.strip_prefix("ironcurtain: "))
+fn reported_error(stderr_text: &str) -> Option<&str> {
+    stderr_text.lines().rev().find_map(|line| line.strip_prefix("ironcurtain: "))
 }
 
 /// Environment variables passed to the started program.
 ///
 /// Other variables are not passed, because the client's settings can set them, and a repository may contain such
 /// settings. The program takes the display, bus and `XDG_*` variables from the user's login session.
-const PASSED: [&str; 5] = ["HOME", HOME_VARIABLE, "PATH", "LANG", "LC_ALL"];
+const PASSED_VARIABLES: [&str; 5] = ["HOME", HOME_VARIABLE, "PATH", "LANG", "LC_ALL"];
 
 /// Returns the path of `ironcurtain`. This program starts the app in the user's desktop session, or runs headless if
 /// there is no desktop session.
@@ -188,12 +189,12 @@ fn daemon_program() -> Result<PathBuf, LaunchError> {
     program.ok_or(LaunchError::NotInstalled(own))
 }
 
-/// Starts the program with only the [`PASSED`] variables and without the client's pipes. It creates a session of its
-/// own, so that it outlives the client.
+/// Starts the program with only the [`PASSED_VARIABLES`] variables and without the client's pipes. It creates a session of its
+/// own so that it outlives the client.
 fn start(program: &Path) -> io::Result<Child> {
     let mut command = OwnProgram::open(program)?.into_command();
     command.args(["daemon", "--ask", "desktop", "--background"]).env_clear();
-    command.envs(PASSED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.envs(PASSED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
 }
 
@@ -201,19 +202,20 @@ fn start(program: &Path) -> io::Result<Child> {
 mod tests {
     use super::*;
 
-    fn ended(script: &str) -> Option<String> {
+    fn exit_message(script: &str) -> Option<String> {
         let mut child =
             std::process::Command::new("sh").args(["-c", script]).stderr(Stdio::piped()).spawn().unwrap();
-        let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
-        Launched { program: "/p".into(), child, said }.exit_reason().map(|end| end.to_string())
+        let stderr_text = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
+        LaunchedDaemon { program: "/p".into(), child, stderr_text }.exit_reason().map(|end| end.to_string())
     }
 
     #[test]
     fn exit_reason_is_the_reported_error_or_the_status() {
-        let told = ended("echo noise >&2; echo 'ironcurtain: `/c`, line 3: no rule' >&2; exit 1").unwrap();
+        let message =
+            exit_message("echo noise >&2; echo 'ironcurtain: `/c`, line 3: no rule' >&2; exit 1").unwrap();
         let expected = "IronCurtain is not running and failed to start: `/c`, line 3: no rule. Fix this, then restart the agent's servers";
-        assert_eq!(told, expected);
-        let silent = ended("exit 3").unwrap();
+        assert_eq!(message, expected);
+        let silent = exit_message("exit 3").unwrap();
         assert!(
             silent.ends_with("but it exited with exit status: 3; run it yourself to see why"),
             "{silent}"
@@ -222,6 +224,6 @@ mod tests {
 
     #[test]
     fn running_daemon_has_no_exit_reason() {
-        assert_eq!(ended("exec sleep 4 > /dev/null"), None);
+        assert_eq!(exit_message("exec sleep 4 > /dev/null"), None);
     }
 }

@@ -12,9 +12,9 @@ mod refuse;
 mod relay;
 
 use arguments::{Invocation, ShimOptions};
-use connect::NoDaemonError;
+use connect::ConnectDaemonError;
 use ironcurtain_protocol::{FrameError, Hello, Purpose, ShimHello, StdioMode, VERSION, Welcome, read_frame};
-use launch::{DaemonExit, Launched};
+use launch::{DaemonExit, LaunchedDaemon};
 use relay::SessionEnd;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match arguments::parse(std::env::args_os().skip(1)) {
-        Ok(Invocation::Run(wanted)) => run(&wanted),
+        Ok(Invocation::Run(options)) => run(&options),
         Ok(Invocation::Print(text)) => {
             // Ignores the error, which could not be reported anywhere.
             let _ = writeln!(io::stdout(), "{text}");
@@ -35,12 +35,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(wanted: &ShimOptions) -> ExitCode {
+fn run(options: &ShimOptions) -> ExitCode {
     let mut ticket = None;
     loop {
-        ticket = match open_session(wanted, ticket) {
+        ticket = match open_session(options, ticket) {
             Ok((stream, StdioMode::HandedOver)) => match relay::wait(&stream) {
-                SessionEnd::Over(status) => return status,
+                SessionEnd::Closed(status) => return status,
                 SessionEnd::Moved(ticket) => Some(ticket),
             },
             Ok((stream, StdioMode::Relayed)) => return relay::copy(stream),
@@ -54,14 +54,14 @@ fn run(wanted: &ShimOptions) -> ExitCode {
 
 /// Failure to open a session, worded for the user.
 #[derive(Debug, thiserror::Error)]
-enum NoSessionError {
+enum OpenSessionError {
     #[error(transparent)]
-    Connect(#[from] NoDaemonError),
-    /// The daemon refused the session, with this message.
+    Connect(#[from] ConnectDaemonError),
+    /// The daemon refused the session. Contains its message.
     #[error("{0}")]
     Refused(String),
     #[error("failed to open a session with IronCurtain: {0}")]
-    HelloNotSent(io::Error),
+    SendHello(io::Error),
     #[error("IronCurtain did not answer: {0}")]
     NoAnswer(FrameError),
     /// The daemon that was just started exited before answering.
@@ -69,12 +69,12 @@ enum NoSessionError {
     Exited(DaemonExit),
 }
 
-impl NoSessionError {
+impl OpenSessionError {
     /// Returns `true` if the daemon closed the connection before answering, for example because it was killed. Such a
     /// daemon has read no client input.
-    fn is_hang_up(&self) -> bool {
+    fn is_connection_closed(&self) -> bool {
         match self {
-            Self::HelloNotSent(_) | Self::NoAnswer(FrameError::Ended | FrameError::Io(_)) => true,
+            Self::SendHello(_) | Self::NoAnswer(FrameError::Closed | FrameError::Io(_)) => true,
             Self::Exited(exit) => exit.is_kill(),
             Self::Connect(_) | Self::Refused(_) | Self::NoAnswer(_) => false,
         }
@@ -83,11 +83,11 @@ impl NoSessionError {
 
 /// Opens a session. If the connection closes before the answer, retries once with another daemon.
 fn open_session(
-    wanted: &ShimOptions,
+    options: &ShimOptions,
     ticket: Option<String>,
-) -> Result<(UnixStream, StdioMode), NoSessionError> {
-    match try_session(wanted, ticket.clone()) {
-        Err(problem) if problem.is_hang_up() => try_session(wanted, ticket),
+) -> Result<(UnixStream, StdioMode), OpenSessionError> {
+    match try_session(options, ticket.clone()) {
+        Err(problem) if problem.is_connection_closed() => try_session(options, ticket),
         opened => opened,
     }
 }
@@ -95,16 +95,16 @@ fn open_session(
 /// Connects, sends the hello message and waits for the welcome. With a ticket, connects to the daemon that now has the
 /// session.
 fn try_session(
-    wanted: &ShimOptions,
+    options: &ShimOptions,
     ticket: Option<String>,
-) -> Result<(UnixStream, StdioMode), NoSessionError> {
+) -> Result<(UnixStream, StdioMode), OpenSessionError> {
     let (stream, launched) =
-        if ticket.is_some() { connect::to_next_daemon()? } else { connect::to_daemon()? };
-    match handshake(&stream, wanted, ticket) {
+        if ticket.is_some() { connect::connect_to_next_daemon()? } else { connect::connect_to_daemon()? };
+    match handshake(&stream, options, ticket) {
         Ok(stdio) => Ok((stream, stdio)),
         // The daemon that was just started may have exited because of an error in its files.
-        Err(problem @ (NoSessionError::HelloNotSent(_) | NoSessionError::NoAnswer(_))) => {
-            Err(launched.and_then(Launched::exit_reason).map_or(problem, NoSessionError::Exited))
+        Err(problem @ (OpenSessionError::SendHello(_) | OpenSessionError::NoAnswer(_))) => {
+            Err(launched.and_then(LaunchedDaemon::exit_reason).map_or(problem, OpenSessionError::Exited))
         }
         Err(problem) => Err(problem),
     }
@@ -112,18 +112,18 @@ fn try_session(
 
 fn handshake(
     stream: &UnixStream,
-    wanted: &ShimOptions,
+    options: &ShimOptions,
     resume: Option<String>,
-) -> Result<StdioMode, NoSessionError> {
+) -> Result<StdioMode, OpenSessionError> {
     let stdio = relay::stdio_mode();
-    let ShimOptions { server, profile, label } = wanted.clone();
+    let ShimOptions { server, profile, label } = options.clone();
     let shim = ShimHello { server, profile, label, stdio, resume };
     let hello = Hello { version: VERSION, purpose: Purpose::Session(shim) };
-    connect::send_hello(stream, &hello, stdio).map_err(NoSessionError::HelloNotSent)?;
+    connect::send_hello(stream, &hello, stdio).map_err(OpenSessionError::SendHello)?;
     // Must not read past the line, because in relay mode the conversation follows on the same stream.
-    let welcome = read_frame::<Welcome>(&mut connect::ByteByByte(stream).buffered());
-    match welcome.map_err(NoSessionError::NoAnswer)? {
+    let welcome = read_frame::<Welcome>(&mut connect::UnbufferedReader(stream).buffered());
+    match welcome.map_err(OpenSessionError::NoAnswer)? {
         Welcome::Accepted { .. } => Ok(stdio),
-        Welcome::Refused(refusal) => Err(NoSessionError::Refused(refusal.message)),
+        Welcome::Refused(refusal) => Err(OpenSessionError::Refused(refusal.message)),
     }
 }

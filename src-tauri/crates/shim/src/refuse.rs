@@ -33,13 +33,13 @@ pub fn answer_requests(problem: &str) -> ExitCode {
 
 /// Answers a call that was waiting for the user when the daemon exited. Ignores a broken pipe, which means that the
 /// client has exited too.
-pub fn answer_asked(request: &str) {
+pub fn answer_pending_question(request: &str) {
     let Ok(id) = serde_json::from_str(request) else { return };
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{}", not_answered(&id)).and_then(|()| out.flush());
+    let _ = writeln!(out, "{}", denied_result(&id)).and_then(|()| out.flush());
 }
 
-fn not_answered(id: &Value) -> Value {
+fn denied_result(id: &Value) -> Value {
     let text = "DENIED: IronCurtain exited before the user answered. You can retry this call once IronCurtain is running again.";
     let content = json!([{ "type": "text", "text": text }]);
     json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content, "isError": true } })

@@ -23,35 +23,35 @@ pub fn stdio_mode() -> StdioMode {
 /// Outcome of a session with one daemon.
 pub enum SessionEnd {
     /// The session was closed, and the shim exits with this code.
-    Over(ExitCode),
+    Closed(ExitCode),
     /// Another daemon continues the session. The shim resumes it with this ticket.
     Moved(String),
 }
 
 /// Waits until the daemon closes or moves the session.
 pub fn wait(stream: &UnixStream) -> SessionEnd {
-    match follow(BufReader::new(stream)) {
-        Followed::Over { asking } => {
+    match read_notes(BufReader::new(stream)) {
+        ReadNotesResult::Closed { asking } => {
             for request in asking {
-                refuse::answer_asked(&request);
+                refuse::answer_pending_question(&request);
             }
-            SessionEnd::Over(ExitCode::SUCCESS)
+            SessionEnd::Closed(ExitCode::SUCCESS)
         }
-        Followed::Moved { ticket } => SessionEnd::Moved(ticket),
+        ReadNotesResult::Moved { ticket } => SessionEnd::Moved(ticket),
     }
 }
 
 /// Outcome of reading a daemon's notifications.
 #[derive(Debug, PartialEq, Eq)]
-enum Followed {
+enum ReadNotesResult {
     /// The session was closed while the requests in `asking` were waiting for the user.
-    Over { asking: BTreeSet<String> },
+    Closed { asking: BTreeSet<String> },
     /// The session was moved to another daemon. All client input was read and answered.
     Moved { ticket: String },
 }
 
 /// Reads the daemon's notifications until the connection closes.
-fn follow(mut notes: impl BufRead) -> Followed {
+fn read_notes(mut notes: impl BufRead) -> ReadNotesResult {
     let mut asking = BTreeSet::new();
     let mut ticket = None;
     // A read error also means that this daemon no longer has the session.
@@ -59,12 +59,12 @@ fn follow(mut notes: impl BufRead) -> Followed {
         match note {
             ShimNote::Asking { request } => _ = asking.insert(request),
             ShimNote::Settled { request } => _ = asking.remove(&request),
-            ShimNote::Moved { ticket: given } => ticket = Some(given),
+            ShimNote::Moved { ticket: new_ticket } => ticket = Some(new_ticket),
         }
     }
     match ticket {
-        Some(ticket) => Followed::Moved { ticket },
-        None => Followed::Over { asking },
+        Some(ticket) => ReadNotesResult::Moved { ticket },
+        None => ReadNotesResult::Closed { asking },
     }
 }
 
@@ -86,15 +86,15 @@ pub fn copy(stream: UnixStream) -> ExitCode {
 
 /// Copies like [`io::copy`], but flushes after every read, because standard output is line-buffered.
 fn pump(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
-    let mut piece = vec![0; 64 * 1024];
+    let mut buffer = vec![0; 64 * 1024];
     loop {
-        let n = match from.read(&mut piece) {
+        let n = match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(e),
         };
-        to.write_all(piece.get(..n).unwrap_or_default())?;
+        to.write_all(buffer.get(..n).unwrap_or_default())?;
         to.flush()?;
     }
 }
@@ -115,12 +115,12 @@ mod tests {
             r#"{"asking":{"req"#,
         );
         let asking = BTreeSet::from(["\"b\"".to_owned()]);
-        assert_eq!(follow(notes.as_bytes()), Followed::Over { asking });
+        assert_eq!(read_notes(notes.as_bytes()), ReadNotesResult::Closed { asking });
     }
 
     #[test]
     fn moved_session_returns_its_ticket() {
         let notes = "{\"asking\":{\"request\":\"1\"}}\n{\"settled\":{\"request\":\"1\"}}\n{\"moved\":{\"ticket\":\"t\"}}\n";
-        assert_eq!(follow(notes.as_bytes()), Followed::Moved { ticket: "t".to_owned() });
+        assert_eq!(read_notes(notes.as_bytes()), ReadNotesResult::Moved { ticket: "t".to_owned() });
     }
 }

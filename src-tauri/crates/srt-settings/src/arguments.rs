@@ -62,23 +62,23 @@ pub enum PassedVariables {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
     #[error("unknown option `{0}`; run with `--help` to list the options")]
-    Unknown(String),
+    UnknownOption(String),
     #[error("`{0}` requires a value")]
-    NoValue(String),
+    MissingValue(String),
     #[error("`{0}` takes no value")]
-    Value(String),
+    UnexpectedValue(String),
     #[error("no command given; use `-c COMMAND`, or a program and its arguments")]
-    Nothing,
+    NoCommand,
     #[error("use either `-c COMMAND` or a program with arguments, not both")]
-    Both,
+    CommandAndProgram,
     #[error("`--control-fd` is not supported: settings cannot change while the command runs")]
     ControlFd,
 }
 
 impl CommandArguments {
     /// Parses the arguments after the program name. The first argument that is not an option starts the command.
-    pub fn read(words: Vec<String>) -> Result<Self, UsageError> {
-        let mut read = Self {
+    pub fn parse(arguments: Vec<String>) -> Result<Self, UsageError> {
+        let mut parsed = Self {
             task: CommandTask::Help,
             settings: None,
             pass_env: PassedVariables::Named(vec![]),
@@ -86,37 +86,39 @@ impl CommandArguments {
             allow_root: false,
             debug: false,
         };
-        let mut line = None;
-        let mut words = words.into_iter().peekable();
-        while let Some(word) = words.next_if(|word| word.starts_with('-') && word != "-") {
-            if word == "--" {
+        let mut shell_line = None;
+        let mut arguments = arguments.into_iter().peekable();
+        while let Some(argument) = arguments.next_if(|argument| argument.starts_with('-') && argument != "-")
+        {
+            if argument == "--" {
                 break;
             }
-            let (option, attached) = split(&word);
-            let mut value =
-                || attached.clone().or_else(|| words.next()).ok_or(UsageError::NoValue(option.clone()));
+            let (option, attached) = split_option(&argument);
+            let mut value = || {
+                attached.clone().or_else(|| arguments.next()).ok_or(UsageError::MissingValue(option.clone()))
+            };
             match option.as_str() {
-                "-s" | "--settings" => read.settings = Some(value()?.into()),
-                "-c" => line = Some(value()?),
-                "--pass-env" => read.pass_env.add(&value()?),
+                "-s" | "--settings" => parsed.settings = Some(value()?.into()),
+                "-c" => shell_line = Some(value()?),
+                "--pass-env" => parsed.pass_env.add(&value()?),
                 "--control-fd" => return Err(UsageError::ControlFd),
-                _ if attached.is_some() => return Err(UsageError::Value(option)),
-                "-h" | "--help" => return Ok(read),
-                "-V" | "--version" => return Ok(Self { task: CommandTask::Version, ..read }),
-                "--no-limits" => read.limited = false,
-                "--allow-root" => read.allow_root = true,
-                "-d" | "--debug" => read.debug = true,
-                _ => return Err(UsageError::Unknown(option)),
+                _ if attached.is_some() => return Err(UsageError::UnexpectedValue(option)),
+                "-h" | "--help" => return Ok(parsed),
+                "-V" | "--version" => return Ok(Self { task: CommandTask::Version, ..parsed }),
+                "--no-limits" => parsed.limited = false,
+                "--allow-root" => parsed.allow_root = true,
+                "-d" | "--debug" => parsed.debug = true,
+                _ => return Err(UsageError::UnknownOption(option)),
             }
         }
-        let program: Vec<String> = words.collect();
-        read.task = match (line, program) {
-            (Some(line), none) if none.is_empty() => CommandTask::Run(CommandLine::Line(line)),
-            (Some(_), _) => return Err(UsageError::Both),
-            (None, none) if none.is_empty() => return Err(UsageError::Nothing),
+        let program: Vec<String> = arguments.collect();
+        parsed.task = match (shell_line, program) {
+            (Some(shell_line), empty) if empty.is_empty() => CommandTask::Run(CommandLine::Line(shell_line)),
+            (Some(_), _) => return Err(UsageError::CommandAndProgram),
+            (None, empty) if empty.is_empty() => return Err(UsageError::NoCommand),
             (None, program) => CommandTask::Run(CommandLine::Program(program)),
         };
-        Ok(read)
+        Ok(parsed)
     }
 }
 
@@ -131,14 +133,14 @@ impl PassedVariables {
 }
 
 /// Splits an option from its attached value, as in `--name=value` and `-nvalue`.
-fn split(word: &str) -> (String, Option<String>) {
-    let owned = |(option, value): (&str, &str)| (option.to_owned(), Some(value.to_owned()));
-    if word.starts_with("--") {
-        return word.split_once('=').map_or((word.to_owned(), None), owned);
+fn split_option(argument: &str) -> (String, Option<String>) {
+    let with_value = |(option, value): (&str, &str)| (option.to_owned(), Some(value.to_owned()));
+    if argument.starts_with("--") {
+        return argument.split_once('=').map_or((argument.to_owned(), None), with_value);
     }
-    match word.split_at_checked(2) {
-        Some((option, value)) if !value.is_empty() => owned((option, value)),
-        _ => (word.to_owned(), None),
+    match argument.split_at_checked(2) {
+        Some((option, value)) if !value.is_empty() => with_value((option, value)),
+        _ => (argument.to_owned(), None),
     }
 }
 
@@ -146,8 +148,8 @@ fn split(word: &str) -> (String, Option<String>) {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<CommandArguments, UsageError> {
-        CommandArguments::read(line.split(' ').map(str::to_owned).collect())
+    fn parse(shell_line: &str) -> Result<CommandArguments, UsageError> {
+        CommandArguments::parse(shell_line.split(' ').map(str::to_owned).collect())
     }
 
     fn plain(task: CommandTask) -> CommandArguments {
@@ -161,20 +163,20 @@ mod tests {
         }
     }
 
-    fn texts(words: &[&str]) -> Vec<String> {
-        words.iter().map(|word| (*word).to_owned()).collect()
+    fn texts(arguments: &[&str]) -> Vec<String> {
+        arguments.iter().map(|argument| (*argument).to_owned()).collect()
     }
 
     #[test]
     fn options_end_at_the_program() {
-        let program = |words| plain(CommandTask::Run(CommandLine::Program(texts(words))));
-        assert_eq!(read("curl -s x -- y"), Ok(program(&["curl", "-s", "x", "--", "y"])));
-        assert_eq!(read("-- -d"), Ok(program(&["-d"])));
-        let line = CommandTask::Run(CommandLine::Line("x".into()));
+        let program = |arguments| plain(CommandTask::Run(CommandLine::Program(texts(arguments))));
+        assert_eq!(parse("curl -s x -- y"), Ok(program(&["curl", "-s", "x", "--", "y"])));
+        assert_eq!(parse("-- -d"), Ok(program(&["-d"])));
+        let shell_line = CommandTask::Run(CommandLine::Line("x".into()));
         for written in ["-s f -c x", "-sf -cx", "--settings=f -c x", "--settings f -c x"] {
             assert_eq!(
-                read(written),
-                Ok(CommandArguments { settings: Some("f".into()), ..plain(line.clone()) })
+                parse(written),
+                Ok(CommandArguments { settings: Some("f".into()), ..plain(shell_line.clone()) })
             );
         }
         let all = "-d --allow-root --no-limits --pass-env A,B --pass-env C -c x";
@@ -184,24 +186,24 @@ mod tests {
             allow_root: true,
             limited: false,
             pass_env,
-            ..plain(line.clone())
+            ..plain(shell_line.clone())
         };
-        assert_eq!(read(all), Ok(expected));
+        assert_eq!(parse(all), Ok(expected));
         assert_eq!(
-            read("--pass-env=* --pass-env A -c x"),
-            Ok(CommandArguments { pass_env: PassedVariables::All, ..plain(line) })
+            parse("--pass-env=* --pass-env A -c x"),
+            Ok(CommandArguments { pass_env: PassedVariables::All, ..plain(shell_line) })
         );
-        assert_eq!(read("-d --version").map(|read| read.task), Ok(CommandTask::Version));
-        assert_eq!(read("--help").map(|read| read.task), Ok(CommandTask::Help));
+        assert_eq!(parse("-d --version").map(|parsed| parsed.task), Ok(CommandTask::Version));
+        assert_eq!(parse("--help").map(|parsed| parsed.task), Ok(CommandTask::Help));
     }
 
     #[test]
     fn unknown_options_are_named() {
-        assert_eq!(read("-x"), Err(UsageError::Unknown("-x".into())));
-        assert_eq!(read("--debug=1 -c x"), Err(UsageError::Value("--debug".into())));
-        assert_eq!(read("-c"), Err(UsageError::NoValue("-c".into())));
-        assert_eq!(read("-d"), Err(UsageError::Nothing));
-        assert_eq!(read("-c x y"), Err(UsageError::Both));
-        assert_eq!(read("--control-fd 3 -c x"), Err(UsageError::ControlFd));
+        assert_eq!(parse("-x"), Err(UsageError::UnknownOption("-x".into())));
+        assert_eq!(parse("--debug=1 -c x"), Err(UsageError::UnexpectedValue("--debug".into())));
+        assert_eq!(parse("-c"), Err(UsageError::MissingValue("-c".into())));
+        assert_eq!(parse("-d"), Err(UsageError::NoCommand));
+        assert_eq!(parse("-c x y"), Err(UsageError::CommandAndProgram));
+        assert_eq!(parse("--control-fd 3 -c x"), Err(UsageError::ControlFd));
     }
 }

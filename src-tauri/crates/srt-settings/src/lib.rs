@@ -12,6 +12,6 @@ mod pattern;
 mod settings;
 
 pub use arguments::{CommandArguments, CommandLine, CommandTask, HELP, PassedVariables, UsageError};
-pub use entry_paths::{Base, ListKind, PathEntryError};
+pub use entry_paths::{ListKind, PathBase, PathEntryError};
 pub use pattern::{PathPatternError, is_pattern};
 pub use settings::{PathEntry, SettingsError, SrtSettingsFile};

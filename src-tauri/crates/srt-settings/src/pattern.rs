@@ -19,11 +19,11 @@ const MAX_COUNT: usize = 100_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathPatternError {
     #[error("a pattern must begin with a literal directory; searching all of `/` is not supported")]
-    Everywhere,
+    SearchesRoot,
     #[error("`**` must stand alone between slashes")]
-    Joined,
-    #[error("a pattern that ends in a slash matches nothing: remove the slash")]
-    Slash,
+    PartialDoubleStar,
+    #[error("a pattern that ends in a slash matches nothing; remove the slash")]
+    TrailingSlash,
     #[error("the pattern matches more than {MAX_COUNT} paths; use a directory instead")]
     TooMany,
 }
@@ -43,19 +43,19 @@ pub fn is_pattern(path: &str) -> bool {
 /// Returns the existing paths that match a pattern relative to the literal path `base`. An empty `base` means `/`.
 pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<PathBuf>, PathPatternError> {
     if pattern.ends_with('/') {
-        return Err(PathPatternError::Slash);
+        return Err(PathPatternError::TrailingSlash);
     }
     let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
-    let named = parts.iter().take_while(|part| !is_pattern(part)).count();
-    if named == 0 && base.is_empty() {
-        return Err(PathPatternError::Everywhere);
+    let literal_count = parts.iter().take_while(|part| !is_pattern(part)).count();
+    if literal_count == 0 && base.is_empty() {
+        return Err(PathPatternError::SearchesRoot);
     }
     if parts.iter().any(|part| part.contains("**") && *part != "**") {
-        return Err(PathPatternError::Joined);
+        return Err(PathPatternError::PartialDoubleStar);
     }
-    let (names, rest) = parts.split_at_checked(named).unwrap_or((&parts, &[]));
+    let (literal_parts, rest) = parts.split_at_checked(literal_count).unwrap_or((&parts, &[]));
     let mut search = PatternSearch { purpose, found: BTreeSet::new(), seen: BTreeSet::new() };
-    search.below(&PathBuf::from(format!("{base}/{}", names.join("/"))), rest)?;
+    search.search(&PathBuf::from(format!("{base}/{}", literal_parts.join("/"))), rest)?;
     Ok(search.found.into_iter().collect())
 }
 
@@ -68,7 +68,7 @@ struct PatternSearch {
 }
 
 impl PatternSearch {
-    fn below(&mut self, dir: &Path, parts: &[&str]) -> Result<(), PathPatternError> {
+    fn search(&mut self, dir: &Path, parts: &[&str]) -> Result<(), PathPatternError> {
         let Some((part, rest)) = parts.split_first() else { return Ok(()) };
         let found = match self.purpose {
             PatternPurpose::Deny => fs::metadata(dir),
@@ -80,7 +80,7 @@ impl PatternSearch {
         }
         if *part == "**" {
             // `**` also matches zero directories.
-            self.below(dir, rest)?;
+            self.search(dir, rest)?;
         }
         let entries = match fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
             Ok(entries) => entries,
@@ -100,11 +100,11 @@ impl PatternSearch {
                 if rest.is_empty() {
                     self.add(path.clone())?;
                 }
-                self.below(&path, parts)?;
+                self.search(&path, parts)?;
             } else if rest.is_empty() {
                 self.add(path)?;
             } else {
-                self.below(&path, rest)?;
+                self.search(&path, rest)?;
             }
         }
         Ok(())
@@ -120,31 +120,32 @@ impl PatternSearch {
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     // Positions in the pattern and in the name, and the last star with the position up to which it matches.
-    let (mut at, mut reached, mut star) = (0, 0, None);
-    while let Some(character) = name.get(reached) {
-        if pattern.get(at) == Some(&'*') {
-            star = Some((at, reached));
-            at += 1;
-        } else if let Some(next) = one(pattern.get(at..).unwrap_or_default(), *character) {
-            at += next;
-            reached += 1;
-        } else if let Some((from, stood)) = star {
-            star = Some((from, stood + 1));
-            at = from + 1;
-            reached = stood + 1;
+    let (mut pattern_position, mut name_position, mut star) = (0, 0, None);
+    while let Some(character) = name.get(name_position) {
+        if pattern.get(pattern_position) == Some(&'*') {
+            star = Some((pattern_position, name_position));
+            pattern_position += 1;
+        } else if let Some(next) = match_one(pattern.get(pattern_position..).unwrap_or_default(), *character)
+        {
+            pattern_position += next;
+            name_position += 1;
+        } else if let Some((from, matched_to)) = star {
+            star = Some((from, matched_to + 1));
+            pattern_position = from + 1;
+            name_position = matched_to + 1;
         } else {
             return false;
         }
     }
-    pattern.get(at..).unwrap_or_default().iter().all(|rest| *rest == '*')
+    pattern.get(pattern_position..).unwrap_or_default().iter().all(|rest| *rest == '*')
 }
 
 /// Returns the number of pattern characters that match `character`, or `None` if they do not match.
-fn one(pattern: &[char], character: char) -> Option<usize> {
+fn match_one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
-        ['[', inside @ ..] => match set(inside) {
-            Some((set, length)) => covers(set, character).then_some(length + 2),
+        ['[', inside @ ..] => match parse_set(inside) {
+            Some((set, length)) => set_contains(set, character).then_some(length + 2),
             None => (character == '[').then_some(1),
         },
         [first, ..] => (*first == character).then_some(1),
@@ -154,32 +155,32 @@ fn one(pattern: &[char], character: char) -> Option<usize> {
 
 /// Returns the characters between brackets and their number. Returns `None` if there is no closing bracket: the `[` is
 /// then literal.
-fn set(inside: &[char]) -> Option<(&[char], usize)> {
+fn parse_set(inside: &[char]) -> Option<(&[char], usize)> {
     let first = usize::from(matches!(inside, ['!' | '^', ..]));
     let end = inside.iter().skip(first + 1).position(|character| *character == ']')? + first + 1;
     Some((inside.get(..end)?, end))
 }
 
-fn covers(set: &[char], character: char) -> bool {
-    let (without, set) = match set {
+fn set_contains(set: &[char], character: char) -> bool {
+    let (is_negated, set) = match set {
         ['!' | '^', rest @ ..] => (true, rest),
         _ => (false, set),
     };
     let mut rest = set;
-    let mut has = false;
-    while let [first, more @ ..] = rest {
-        rest = match more {
-            ['-', last, beyond @ ..] => {
-                has |= (*first..=*last).contains(&character);
-                beyond
+    let mut is_listed = false;
+    while let [first, rest_of_set @ ..] = rest {
+        rest = match rest_of_set {
+            ['-', last, rest_of_set @ ..] => {
+                is_listed |= (*first..=*last).contains(&character);
+                rest_of_set
             }
             _ => {
-                has |= *first == character;
-                more
+                is_listed |= *first == character;
+                rest_of_set
             }
         };
     }
-    has != without
+    is_listed != is_negated
 }
 
 #[cfg(test)]
@@ -245,9 +246,9 @@ mod tests {
 
     #[test]
     fn unsupported_patterns_are_refused() {
-        assert_eq!(expand("", "/**/*.pem", PatternPurpose::Deny), Err(PathPatternError::Everywhere));
-        assert_eq!(expand("", "/opt*/x", PatternPurpose::Deny), Err(PathPatternError::Everywhere));
-        assert_eq!(expand("", "/a/**.pem", PatternPurpose::Deny), Err(PathPatternError::Joined));
-        assert_eq!(expand("", "/a/*/", PatternPurpose::Deny), Err(PathPatternError::Slash));
+        assert_eq!(expand("", "/**/*.pem", PatternPurpose::Deny), Err(PathPatternError::SearchesRoot));
+        assert_eq!(expand("", "/opt*/x", PatternPurpose::Deny), Err(PathPatternError::SearchesRoot));
+        assert_eq!(expand("", "/a/**.pem", PatternPurpose::Deny), Err(PathPatternError::PartialDoubleStar));
+        assert_eq!(expand("", "/a/*/", PatternPurpose::Deny), Err(PathPatternError::TrailingSlash));
     }
 }

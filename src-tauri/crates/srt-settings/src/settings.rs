@@ -1,11 +1,11 @@
 //! Settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), parsed strictly.
 //!
 //! - INVARIANT: each key in `srt`'s schema is implemented, accepted because it has no effect here, or rejected with a
-//!   reason (`not_here`). Any other key is an error.
+//!   reason (`unsupported_setting`). Any other key is an error.
 //! - A file with an unsupported key is rejected as a whole.
 
 mod entry;
-mod refused;
+mod unsupported;
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ pub struct SrtSettingsFile {
     pub credentials: Credentials,
     #[serde(default)]
     pub git: GitKeys,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     pub bwrap_path: Option<String>,
     #[serde(default)]
     ignore_violations: BTreeMap<String, Vec<String>>,
@@ -43,17 +43,17 @@ pub struct SrtSettingsFile {
     enable_weaker_network_isolation: bool,
     #[serde(default)]
     allow_apple_events: bool,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     ripgrep: Option<Ripgrep>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     mandatory_deny_search_depth: Option<u8>,
     #[serde(default)]
     allow_pty: bool,
     #[serde(default)]
     seccomp: Seccomp,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     socat_path: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     java_agent_jar_path: Option<String>,
     #[serde(default)]
     windows: BTreeMap<String, Value>,
@@ -81,13 +81,13 @@ pub struct NetworkKeys {
     allow_local_binding: bool,
     #[serde(default)]
     allow_mach_lookup: Vec<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     http_proxy_port: Option<u16>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     socks_proxy_port: Option<u16>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     mitm_proxy: Option<Value>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     filter_request: Option<Value>,
     #[serde(default)]
     allow_plaintext_header_set: bool,
@@ -97,11 +97,11 @@ pub struct NetworkKeys {
     refuse_opaque_tunnels: bool,
     #[serde(default)]
     require_host_match: bool,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     ambiguous_request_target: Option<AmbiguousTarget>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     tls_terminate: Option<Value>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     parent_proxy: Option<Value>,
 }
 
@@ -130,7 +130,7 @@ pub struct Credentials {
     pub env_vars: Vec<CredentialVariable>,
     allow_plaintext_inject: bool,
     aws_pairs: Vec<Value>,
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "present")]
     sigv4: Option<Value>,
 }
 
@@ -144,9 +144,9 @@ pub struct CredentialFile {
     mode: CredentialMode,
     #[serde(default)]
     extract: String,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     on_extract_no_match: Option<NoMatch>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     decode: Option<Decode>,
     #[serde(default)]
     mask_claims: Vec<String>,
@@ -166,9 +166,9 @@ pub struct CredentialVariable {
     mode: CredentialMode,
     #[serde(default)]
     extract: String,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     on_extract_no_match: Option<NoMatch>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "present")]
     decode: Option<Decode>,
     #[serde(default)]
     mask_claims: Vec<String>,
@@ -245,7 +245,7 @@ pub enum SettingsError {
     Missing(PathBuf),
     #[error("failed to read `{}`: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("`{}` is empty: delete it, or write settings into it", .0.display())]
+    #[error("`{}` is empty; delete it, or write settings into it", .0.display())]
     Empty(PathBuf),
     #[error("`{}`: `{key}`: {problem}", path.display())]
     Key { path: PathBuf, key: String, problem: String },
@@ -278,8 +278,8 @@ impl SrtSettingsFile {
         let settings: Self = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| (error.path().to_string(), error.into_inner().to_string()))?;
         json.end().map_err(|error| (".".to_owned(), error.to_string()))?;
-        match settings.not_here(bwrap) {
-            Some(refused) => Err(refused),
+        match settings.unsupported_setting(bwrap) {
+            Some(unsupported) => Err(unsupported),
             None => Ok(settings),
         }
     }
@@ -287,7 +287,7 @@ impl SrtSettingsFile {
 
 /// Deserializes an optional value. An absent key is `None`; an explicit `null` is an error, unless the type
 /// accepts it.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
 
@@ -299,14 +299,14 @@ mod tests {
 
     #[test]
     fn the_shipped_schema_matches_these_types() {
-        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        let schema_path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../../../docs/schemas/sandbox-settings.schema.json");
         let schema = serde_json::to_string_pretty(&schema_for!(SrtSettingsFile)).unwrap() + "\n";
         if std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some() {
-            fs::write(&place, &schema).unwrap();
+            fs::write(&schema_path, &schema).unwrap();
         }
         assert_eq!(
-            fs::read_to_string(place).unwrap(),
+            fs::read_to_string(schema_path).unwrap(),
             schema,
             "run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-srt-settings schema`"
         );

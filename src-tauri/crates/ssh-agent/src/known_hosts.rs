@@ -16,7 +16,7 @@ pub enum HostNames {
 
 /// Returns the names of the host that a key belongs to.
 #[must_use]
-pub fn names_of(key: &[u8], known_hosts: &str) -> HostNames {
+pub fn find_host_names(key: &[u8], known_hosts: &str) -> HostNames {
     let (mut names, mut is_known) = (Vec::<String>::new(), false);
     for line in known_hosts.lines() {
         let mut words = line.split_ascii_whitespace().peekable();
@@ -65,10 +65,10 @@ mod tests {
             STANDARD.encode("hidden"),
         );
         let named = HostNames::Named(vec!["host.example".into(), "10.0.0.1".into()]);
-        assert_eq!(names_of(b"key", &text), named);
-        assert_eq!(names_of(b"other", &text), HostNames::Named(vec!["other.example".into()]));
-        assert_eq!(names_of(b"hidden", &text), HostNames::Hashed);
-        assert_eq!(names_of(b"evil", &text), HostNames::Unknown);
-        assert_eq!(names_of(b"ke", &text), HostNames::Unknown);
+        assert_eq!(find_host_names(b"key", &text), named);
+        assert_eq!(find_host_names(b"other", &text), HostNames::Named(vec!["other.example".into()]));
+        assert_eq!(find_host_names(b"hidden", &text), HostNames::Hashed);
+        assert_eq!(find_host_names(b"evil", &text), HostNames::Unknown);
+        assert_eq!(find_host_names(b"ke", &text), HostNames::Unknown);
     }
 }

@@ -14,7 +14,10 @@ mod purpose;
 mod request;
 mod wire;
 
-pub use known_hosts::{HostNames, names_of};
+pub use known_hosts::{HostNames, find_host_names};
 pub use purpose::SignaturePurpose;
-pub use request::{AgentKey, AgentRequest, FAILURE, LIST, MAX_ANSWER_LEN, MAX_LEN, SignRequest, keys};
+pub use request::{
+    AgentKey, AgentRequest, FAILURE_RESPONSE, LIST_REQUEST, MAX_ANSWER_LEN, MAX_REQUEST_LEN, SignRequest,
+    parse_keys,
+};
 pub use wire::{Malformed, fingerprint};

@@ -24,30 +24,30 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
+    pub(crate) fn read_byte(&mut self) -> Result<u8, Malformed> {
         self.take(1)?.first().copied().ok_or(Malformed)
     }
 
-    pub(crate) fn bool(&mut self) -> Result<bool, Malformed> {
-        Ok(self.byte()? != 0)
+    pub(crate) fn read_bool(&mut self) -> Result<bool, Malformed> {
+        Ok(self.read_byte()? != 0)
     }
 
-    pub(crate) fn number(&mut self) -> Result<u32, Malformed> {
+    pub(crate) fn read_u32(&mut self) -> Result<u32, Malformed> {
         let bytes = self.take(4)?.try_into().map_err(|_| Malformed)?;
         Ok(u32::from_be_bytes(bytes))
     }
 
-    pub(crate) fn string(&mut self) -> Result<&'a [u8], Malformed> {
-        let length = usize::try_from(self.number()?).map_err(|_| Malformed)?;
+    pub(crate) fn read_string(&mut self) -> Result<&'a [u8], Malformed> {
+        let length = usize::try_from(self.read_u32()?).map_err(|_| Malformed)?;
         self.take(length)
     }
 
-    pub(crate) fn text(&mut self) -> Result<&'a str, Malformed> {
-        std::str::from_utf8(self.string()?).map_err(|_| Malformed)
+    pub(crate) fn read_utf8(&mut self) -> Result<&'a str, Malformed> {
+        std::str::from_utf8(self.read_string()?).map_err(|_| Malformed)
     }
 
     /// Returns an error if unread bytes remain.
-    pub(crate) fn end(self) -> Result<(), Malformed> {
+    pub(crate) fn expect_end(self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
     }
 }

@@ -15,8 +15,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(20);
 pub struct AgentClient {
     /// The running shim or server.
     pub shim: JsonProcess,
-    kept: VecDeque<Value>,
-    next: u64,
+    buffered: VecDeque<Value>,
+    last_id: u64,
 }
 
 /// Outcome of a tool call.
@@ -53,19 +53,19 @@ impl AgentClient {
 
     /// Spawns `command` as a shim, without sending anything to it.
     pub fn spawn(mut command: Command, home: &Path) -> Self {
-        Self::of(JsonProcess::start(headless(&mut command, home)))
+        Self::new(JsonProcess::start(headless(&mut command, home)))
     }
 
     /// Creates a client for a running shim or server.
     #[must_use]
-    pub fn of(shim: JsonProcess) -> Self {
-        Self { shim, kept: VecDeque::new(), next: 0 }
+    pub fn new(shim: JsonProcess) -> Self {
+        Self { shim, buffered: VecDeque::new(), last_id: 0 }
     }
 
     /// Starts a shim and completes the handshake, then stops reading its output.
-    pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
+    pub fn connect_without_reading(programs: &Path, home: &Path, server: &str) -> Self {
         let mut command = shim(programs, server);
-        let mut client = Self::of(JsonProcess::start_reading(headless(&mut command, home), 0));
+        let mut client = Self::new(JsonProcess::start_reading(headless(&mut command, home), 0));
         client.handshake();
         client
     }
@@ -79,11 +79,11 @@ impl AgentClient {
 
     /// Completes the handshake and declares support for roots. Returns the response to `initialize`.
     pub fn handshake(&mut self) -> Value {
-        self.greet(&json!({ "roots": { "listChanged": true } }))
+        self.handshake_with(&json!({ "roots": { "listChanged": true } }))
     }
 
     /// Completes the handshake with the given capabilities. Returns the response to `initialize`.
-    pub fn greet(&mut self, capabilities: &Value) -> Value {
+    pub fn handshake_with(&mut self, capabilities: &Value) -> Value {
         let params = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,
@@ -113,8 +113,8 @@ impl AgentClient {
 
     /// Sends a request and returns its id without waiting for the response.
     pub fn begin(&mut self, method: &str, params: Value) -> u64 {
-        self.next += 1;
-        let id = self.next;
+        self.last_id += 1;
+        let id = self.last_id;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         id
     }
@@ -124,29 +124,29 @@ impl AgentClient {
         self.wait_for(|m| m.get("id") == Some(&json!(id)) && m.get("method").is_none())
     }
 
-    /// Waits for the first message for which `wanted` returns `true`. Other messages are kept for later calls.
-    pub fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.kept.iter().position(&wanted) {
-            return self.kept.remove(at).unwrap();
+    /// Waits for the first message for which `is_match` returns `true`. Other messages are kept for later calls.
+    pub fn wait_for(&mut self, is_match: impl Fn(&Value) -> bool) -> Value {
+        if let Some(index) = self.buffered.iter().position(&is_match) {
+            return self.buffered.remove(index).unwrap();
         }
         loop {
             match self.shim.receive(TIMEOUT) {
-                Ok(message) if wanted(&message) => return message,
-                Ok(message) => self.kept.push_back(message),
+                Ok(message) if is_match(&message) => return message,
+                Ok(message) => self.buffered.push_back(message),
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("no such message within {TIMEOUT:?}; had {:?}", self.kept)
+                    panic!("no such message within {TIMEOUT:?}; had {:?}", self.buffered)
                 }
-                Err(RecvTimeoutError::Disconnected) => panic!("the shim exited; had {:?}", self.kept),
+                Err(RecvTimeoutError::Disconnected) => panic!("the shim exited; had {:?}", self.buffered),
             }
         }
     }
 
-    /// Returns `true` if a message for which `wanted` returns `true` has arrived. All messages are kept for later calls.
-    pub fn has(&mut self, wanted: impl Fn(&Value) -> bool) -> bool {
+    /// Returns `true` if a message for which `is_match` returns `true` has arrived. All messages are kept for later calls.
+    pub fn has(&mut self, is_match: impl Fn(&Value) -> bool) -> bool {
         while let Ok(message) = self.shim.receive(Duration::ZERO) {
-            self.kept.push_back(message);
+            self.buffered.push_back(message);
         }
-        self.kept.iter().any(wanted)
+        self.buffered.iter().any(is_match)
     }
 
     /// Calls a tool and waits for its outcome.
@@ -211,7 +211,7 @@ impl AgentClient {
             match self.shim.receive(TIMEOUT) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.shim.ended_well();
+                    self.shim.wait_for_success();
                     return true;
                 }
                 Err(RecvTimeoutError::Timeout) => return false,
@@ -243,6 +243,6 @@ fn outcome_of(answer: &Value) -> Outcome {
             text: answer["error"]["message"].as_str().unwrap_or_default().to_owned(),
         };
     };
-    let texts = result["content"].as_array().into_iter().flatten().filter_map(|c| c["text"].as_str());
-    Outcome { is_error: result["isError"] == json!(true), text: texts.collect::<Vec<_>>().join("\n") }
+    let text_blocks = result["content"].as_array().into_iter().flatten().filter_map(|c| c["text"].as_str());
+    Outcome { is_error: result["isError"] == json!(true), text: text_blocks.collect::<Vec<_>>().join("\n") }
 }

@@ -13,9 +13,9 @@
 )]
 
 pub mod client;
-pub mod figures;
+pub mod external_servers;
+pub mod measurements;
 pub mod namespace;
-pub mod outside;
 mod process;
 pub mod programs;
 pub mod seed;

@@ -23,14 +23,14 @@ pub fn is_inside() -> bool {
 pub fn run_inside(test: &str, options: &[&str]) {
     let own = env::current_exe().unwrap();
     let own = own.to_str().expect("the path is UTF-8");
-    run_inside_by(test, options, &[own]);
+    run_inside_through(test, options, &[own]);
 }
 
 /// Like [`run_inside`], but starts this program through another command.
 ///
 /// # Panics
 /// Panics if the test fails in the second run.
-pub fn run_inside_by(test: &str, options: &[&str], command: &[&str]) {
+pub fn run_inside_through(test: &str, options: &[&str], command: &[&str]) {
     let run = Command::new("unshare")
         .args(["--user", "--map-root-user"])
         .args(options)
@@ -40,6 +40,6 @@ pub fn run_inside_by(test: &str, options: &[&str], command: &[&str]) {
         .env(INSIDE, "1")
         .output()
         .expect("`unshare` is installed");
-    let (said, complained) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(run.status.success() && said.contains("1 passed"), "{said}\n{complained}");
+    let (stdout, stderr) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    assert!(run.status.success() && stdout.contains("1 passed"), "{stdout}\n{stderr}");
 }

@@ -93,7 +93,7 @@ impl JsonProcess {
     ///
     /// # Panics
     /// Panics if waiting fails.
-    pub fn ended_well(&mut self) -> bool {
+    pub fn wait_for_success(&mut self) -> bool {
         self.child.wait().expect("waiting for the process succeeds").success()
     }
 }

@@ -15,16 +15,16 @@ pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
     until(what, within, || holds().then_some(()));
 }
 
-/// Waits until `look` returns `Some` and returns the value. `what` describes the value in the panic message.
+/// Waits until `poll` returns `Some` and returns the value. `what` describes the value in the panic message.
 ///
 /// # Panics
-/// Panics if `look` returns no value within the timeout.
+/// Panics if `poll` returns no value within the timeout.
 #[track_caller]
-pub fn until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, within: Duration, mut poll: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + within;
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(value) = poll() {
+            return value;
         }
         assert!(Instant::now() < deadline, "timed out after {within:?} waiting for: {what}");
         sleep(PAUSE);

@@ -1,17 +1,17 @@
 //! Opens client connections over TCP, or in memory in simulations.
 
-use crate::{Stream, TlsClient, TlsError, secured};
+use crate::{Stream, TlsClient, TlsError, secure};
 use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 
-type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
+type DialFuture = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
 
 /// Opens connections to a host and port. The default uses TCP.
 #[derive(Clone)]
-pub struct StreamDialer(Arc<dyn Fn(String, u16) -> Dialing + Send + Sync>);
+pub struct StreamDialer(Arc<dyn Fn(String, u16) -> DialFuture + Send + Sync>);
 
 /// Error returned when a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ impl StreamDialer {
         is_encrypted: bool,
     ) -> Result<Box<dyn Stream>, DialError> {
         let tls = if is_encrypted { Some(TlsClient::new(host).await?) } else { None };
-        Ok(secured((self.0)(host.to_owned(), port).await?, tls.as_ref()).await?)
+        Ok(secure((self.0)(host.to_owned(), port).await?, tls.as_ref()).await?)
     }
 }
 

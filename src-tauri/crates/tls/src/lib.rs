@@ -57,7 +57,7 @@ impl TlsClient {
     pub async fn new(host: &str) -> Result<Self, TlsError> {
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
             .map_err(|_| TlsError::Name(host.to_owned()))?;
-        Ok(Self { connector: tokio::task::spawn_blocking(connector).await??, name })
+        Ok(Self { connector: tokio::task::spawn_blocking(load_connector).await??, name })
     }
 }
 
@@ -71,17 +71,17 @@ impl fmt::Debug for TlsClient {
 ///
 /// # Errors
 /// Returns an error if the handshake fails or times out, for example because the certificate is invalid.
-pub async fn secured(stream: Box<dyn Stream>, tls: Option<&TlsClient>) -> io::Result<Box<dyn Stream>> {
+pub async fn secure(stream: Box<dyn Stream>, tls: Option<&TlsClient>) -> io::Result<Box<dyn Stream>> {
     let Some(TlsClient { connector, name }) = tls else { return Ok(stream) };
     let session = tokio::time::timeout(TLS_TIMEOUT, connector.connect(name.clone(), stream)).await;
     Ok(Box::new(session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?))
 }
 
-fn connector() -> Result<TlsConnector, TlsError> {
+fn load_connector() -> Result<TlsConnector, TlsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(found.certs);
-    if taken == 0 {
+    let (added, _) = roots.add_parsable_certificates(found.certs);
+    if added == 0 {
         let problem = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
         return Err(TlsError::NoRoots(problem));
     }

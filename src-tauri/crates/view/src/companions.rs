@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Characters that can start the suffix of a companion's name.
-const ADDED: &[u8] = b".~-#_";
+const SUFFIX_STARTS: &[u8] = b".~-#_";
 
 /// Maximum number of tracked folders, and of tracked files per folder.
 const MAX_COUNT: usize = 1 << 8;
@@ -22,10 +22,11 @@ const MAX_COUNT: usize = 1 << 8;
 /// `name` is typical of temporary files, such as `.tmp`.
 pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
     let bytes = name.as_bytes();
-    let mut owners = extended(bytes, |rest| rest.first().is_some_and(|first| ADDED.contains(first)));
+    let mut owners =
+        split_owners(bytes, |rest| rest.first().is_some_and(|first| SUFFIX_STARTS.contains(first)));
     // vim: `.X.swp`
     if let Some(rest) = bytes.strip_prefix(b".") {
-        owners.extend(extended(rest, |rest| rest.starts_with(b".")));
+        owners.extend(split_owners(rest, |rest| rest.starts_with(b".")));
     }
     // Emacs: `.#X` and `#X#`
     owners.extend(bytes.strip_prefix(b".#").map(|owner| (owner, true)));
@@ -33,27 +34,27 @@ pub(crate) fn owners(name: &OsStr) -> Vec<(&OsStr, bool)> {
         .extend(bytes.strip_prefix(b"#").and_then(|rest| rest.strip_suffix(b"#")).map(|owner| (owner, true)));
     owners.sort_by_key(|(owner, _)| std::cmp::Reverse(owner.len()));
     owners.retain(|(owner, _)| !owner.is_empty() && *owner != b"." && *owner != b"..");
-    owners.into_iter().map(|(owner, is_brief)| (OsStr::from_bytes(owner), is_brief)).collect()
+    owners.into_iter().map(|(owner, is_temporary)| (OsStr::from_bytes(owner), is_temporary)).collect()
 }
 
 /// Splits `name` at every position. Returns the first part of each split for whose rest `accepts` returns `true`. Each
 /// has `true` if its rest is typical of temporary files.
-fn extended(name: &[u8], accepts: impl Fn(&[u8]) -> bool) -> Vec<(&[u8], bool)> {
+fn split_owners(name: &[u8], accepts: impl Fn(&[u8]) -> bool) -> Vec<(&[u8], bool)> {
     let parts = (1..name.len()).map(|at| name.split_at(at));
-    parts.filter(|(_, rest)| accepts(rest)).map(|(owner, rest)| (owner, is_brief(rest))).collect()
+    parts.filter(|(_, rest)| accepts(rest)).map(|(owner, rest)| (owner, is_temporary(rest))).collect()
 }
 
-fn is_brief(added: &[u8]) -> bool {
+fn is_temporary(suffix: &[u8]) -> bool {
     const WORDS: [&str; 12] = [
         ".bak", ".lock", ".new", ".part", ".sw", ".temp", ".tmp", "-journal", "-wal", "-shm", "_tmp", "-tmp",
     ];
     let is_number =
-        added.get(1..).is_some_and(|rest| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit));
-    added == b"~" || is_number || WORDS.iter().any(|word| added.starts_with(word.as_bytes()))
+        suffix.get(1..).is_some_and(|rest| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit));
+    suffix == b"~" || is_number || WORDS.iter().any(|word| suffix.starts_with(word.as_bytes()))
 }
 
 /// Returns `true` if a program generated the whole name. Such a name does not reveal which file it belongs to.
-pub(crate) fn is_made_up(name: &OsStr) -> bool {
+pub(crate) fn is_generated(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     // `sed -i` names its temporary files like this.
     let sed = bytes
@@ -66,11 +67,11 @@ pub(crate) fn is_made_up(name: &OsStr) -> bool {
 
 /// Files in each folder that the run has recently opened or asked to open.
 #[derive(Debug, Default)]
-pub(crate) struct UsedFiles(Mutex<HashMap<PathBuf, Vec<OsString>>>);
+pub(crate) struct RecentFiles(Mutex<HashMap<PathBuf, Vec<OsString>>>);
 
-impl UsedFiles {
+impl RecentFiles {
     /// Records the use of a file.
-    pub(crate) fn note(&self, path: &Path) {
+    pub(crate) fn record(&self, path: &Path) {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if folders.len() >= MAX_COUNT && !folders.contains_key(folder) {
@@ -86,7 +87,7 @@ impl UsedFiles {
     }
 
     /// Returns `true` if the file is recorded as used by the run.
-    pub(crate) fn has(&self, path: &Path) -> bool {
+    pub(crate) fn contains(&self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
         let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         folders.get(folder).is_some_and(|names| names.iter().any(|known| known == name))
@@ -106,7 +107,7 @@ mod tests {
     fn found(name: &str) -> Vec<(&str, bool)> {
         owners(OsStr::new(name))
             .into_iter()
-            .map(|(owner, is_brief)| (owner.to_str().unwrap(), is_brief))
+            .map(|(owner, is_temporary)| (owner.to_str().unwrap(), is_temporary))
             .collect()
     }
 
@@ -131,28 +132,28 @@ mod tests {
     #[test]
     fn made_up_names_are_those_of_known_programs() {
         for name in ["sedAbC123", "4913", "50369"] {
-            assert!(is_made_up(OsStr::new(name)), "{name}");
+            assert!(is_generated(OsStr::new(name)), "{name}");
         }
         for name in ["sed", "sedative", "sedAbC12.", "2024-1", "123", "123456"] {
-            assert!(!is_made_up(OsStr::new(name)), "{name}");
+            assert!(!is_generated(OsStr::new(name)), "{name}");
         }
     }
 
     #[test]
     fn used_files_are_remembered_in_order_and_bounded() {
-        let used = UsedFiles::default();
+        let recent = RecentFiles::default();
         for name in ["/f/a", "/f/b", "/g/c", "/f/a"] {
-            used.note(Path::new(name));
+            recent.record(Path::new(name));
         }
-        assert_eq!(used.last(Path::new("/f")), Some(PathBuf::from("/f/a")));
-        assert!(used.has(Path::new("/f/b")) && !used.has(Path::new("/f/c")));
+        assert_eq!(recent.last(Path::new("/f")), Some(PathBuf::from("/f/a")));
+        assert!(recent.contains(Path::new("/f/b")) && !recent.contains(Path::new("/f/c")));
         for number in 0..=MAX_COUNT {
-            used.note(&Path::new("/f").join(number.to_string()));
+            recent.record(&Path::new("/f").join(number.to_string()));
         }
-        assert!(!used.has(Path::new("/f/a")) && used.has(Path::new("/f/7")));
+        assert!(!recent.contains(Path::new("/f/a")) && recent.contains(Path::new("/f/7")));
         for number in 0..=MAX_COUNT {
-            used.note(&Path::new("/").join(number.to_string()).join("x"));
+            recent.record(&Path::new("/").join(number.to_string()).join("x"));
         }
-        assert!(!used.has(Path::new("/f/7")));
+        assert!(!recent.contains(Path::new("/f/7")));
     }
 }

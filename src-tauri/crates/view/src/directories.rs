@@ -56,13 +56,13 @@ impl Directories {
     }
 
     /// Returns the entries of the latest snapshot.
-    pub(crate) fn listed(&self, handle: u64) -> Result<Arc<Vec<FolderEntry>>, Errno> {
+    pub(crate) fn snapshot(&self, handle: u64) -> Result<Arc<Vec<FolderEntry>>, Errno> {
         let handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         handles.snapshots.get(&handle).map(|snapshot| snapshot.entries.clone()).ok_or(Errno::BADF)
     }
 
     /// Stores a new snapshot for an open folder.
-    pub(crate) fn list(&self, handle: u64, entries: Vec<FolderEntry>) -> Result<(), Errno> {
+    pub(crate) fn set_snapshot(&self, handle: u64, entries: Vec<FolderEntry>) -> Result<(), Errno> {
         let memory = entries.iter().map(|entry| size_of::<FolderEntry>() + entry.name.len()).sum();
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = handles.snapshots.iter().filter(|(other, _)| **other != handle);
@@ -92,11 +92,11 @@ mod tests {
             vec![entry; MAX_MEMORY / 4 / (255 + size_of::<FolderEntry>())]
         };
         let handles: Vec<u64> = (0..5).map(|_| directories.add().unwrap()).collect();
-        handles[..4].iter().for_each(|handle| directories.list(*handle, entries()).unwrap());
-        assert_eq!(directories.list(handles[4], entries()), Err(Errno::NFILE));
+        handles[..4].iter().for_each(|handle| directories.set_snapshot(*handle, entries()).unwrap());
+        assert_eq!(directories.set_snapshot(handles[4], entries()), Err(Errno::NFILE));
         // Reading a folder again replaces its own snapshot.
-        directories.list(handles[0], entries()).unwrap();
+        directories.set_snapshot(handles[0], entries()).unwrap();
         directories.remove(handles[0]);
-        directories.list(handles[4], entries()).unwrap();
+        directories.set_snapshot(handles[4], entries()).unwrap();
     }
 }

@@ -12,14 +12,14 @@ use std::{
 };
 
 /// Types of served file systems.
-const SERVED: [&str; 24] = [
+const SERVED_TYPES: [&str; 24] = [
     "bcachefs", "btrfs", "ecryptfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "iso9660",
     "jfs", "msdos", "ntfs3", "overlay", "ramfs", "reiserfs", "rootfs", "squashfs", "tmpfs", "udf", "vfat",
     "xfs", "zfs",
 ];
 
 /// Time after which the mount table is parsed again.
-const FRESH: Duration = Duration::from_secs(1);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Mount table of this process, and the time when it was read.
 #[derive(Debug, Default)]
@@ -36,12 +36,12 @@ impl FileSystems {
     /// table cannot be read.
     pub(crate) fn serves(&self, path: &Path) -> bool {
         let mut mounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = mounts.take().filter(|(since, _)| since.elapsed() < FRESH);
-        let known = known.unwrap_or_else(|| {
+        let cached = mounts.take().filter(|(since, _)| since.elapsed() < REFRESH_INTERVAL);
+        let cached = cached.unwrap_or_else(|| {
             (Instant::now(), parse(&fs::read("/proc/self/mountinfo").unwrap_or_default()))
         });
-        let is_served = serves(&known.1, path);
-        *mounts = Some(known);
+        let is_served = serves(&cached.1, path);
+        *mounts = Some(cached);
         is_served
     }
 }
@@ -49,8 +49,8 @@ impl FileSystems {
 /// Returns `true` if the mount that contains `path` is served. This is the deepest mount above `path` or, if several
 /// have the same mount point, the last of them.
 fn serves(mounts: &[Mount], path: &Path) -> bool {
-    let around = mounts.iter().filter(|mount| path.starts_with(&mount.path));
-    around.max_by_key(|mount| mount.path.as_os_str().len()).is_some_and(|mount| mount.is_served)
+    let containing = mounts.iter().filter(|mount| path.starts_with(&mount.path));
+    containing.max_by_key(|mount| mount.path.as_os_str().len()).is_some_and(|mount| mount.is_served)
 }
 
 /// Parses mountinfo lines (`proc_pid_mountinfo(5)`). The fifth field is the mount point, and the first field after `-`
@@ -60,16 +60,16 @@ fn parse(table: &[u8]) -> Vec<Mount> {
     lines
         .filter_map(|line| {
             let mut fields = line.split(|byte| *byte == b' ');
-            let path = unescaped(fields.nth(4)?);
+            let path = unescape(fields.nth(4)?);
             let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-            let is_served = SERVED.iter().any(|served| served.as_bytes() == kind);
+            let is_served = SERVED_TYPES.iter().any(|served| served.as_bytes() == kind);
             Some(Mount { path: PathBuf::from(std::ffi::OsString::from_vec(path)), is_served })
         })
         .collect()
 }
 
 /// Decodes octal escapes such as `\040`.
-fn unescaped(text: &[u8]) -> Vec<u8> {
+fn unescape(text: &[u8]) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some((first, after)) = rest.split_first() {
         let code = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());

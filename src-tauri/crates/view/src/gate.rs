@@ -48,8 +48,8 @@ pub struct AskedFile {
 }
 
 impl AskedFile {
-    pub(crate) fn of(facts: &Metadata) -> Self {
-        Self { file: FileId::of(facts), created: facts.created().ok() }
+    pub(crate) fn new(stat: &Metadata) -> Self {
+        Self { file: FileId::new(stat), created: stat.created().ok() }
     }
 }
 
@@ -80,12 +80,12 @@ pub trait Gate: Send + Sync + 'static {
 #[must_use = "dropping the ticket denies the access"]
 pub struct Ticket {
     id: u64,
-    answers: Option<Sender<Answered>>,
+    answers: Option<Sender<TicketAnswer>>,
 }
 
 /// Answer to the waiting request with this id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answered {
+pub(crate) struct TicketAnswer {
     pub(crate) id: u64,
     pub(crate) answer: Answer,
 }
@@ -97,11 +97,11 @@ pub(crate) enum Answer {
     /// Allows the access for this request only.
     Once,
     /// Handles the request again with the permissions in force at that time.
-    Again,
+    Retry,
 }
 
 impl Ticket {
-    pub(crate) fn new(id: u64, answers: Sender<Answered>) -> Self {
+    pub(crate) fn new(id: u64, answers: Sender<TicketAnswer>) -> Self {
         Self { id, answers: Some(answers) }
     }
 
@@ -119,7 +119,7 @@ impl Ticket {
     /// Handles the request again, because the gate now permits the access. If the permission has been revoked by then,
     /// the user is asked again.
     pub fn retry(mut self) {
-        self.send(Answer::Again);
+        self.send(Answer::Retry);
     }
 
     /// Denies the access.
@@ -130,7 +130,7 @@ impl Ticket {
     fn send(&mut self, answer: Answer) {
         if let Some(answers) = self.answers.take() {
             // Ignores the error: the view has closed, so its requests are cancelled anyway.
-            let _ = answers.send(Answered { id: self.id, answer });
+            let _ = answers.send(TicketAnswer { id: self.id, answer });
         }
     }
 }

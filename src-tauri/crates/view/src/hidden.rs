@@ -1,6 +1,6 @@
 //! Paths that are hidden in the view. They appear to be missing.
 //!
-//! - A hidden path is also recognized by its inode, so that hard links to a hidden file and other mounts of a hidden
+//! - A hidden path is also recognized by its inode so that hard links to a hidden file and other mounts of a hidden
 //!   folder are also hidden. A hard link to a file inside a hidden folder is not hidden.
 //! - A mount point inside a hidden folder is visible, and so are the folders above it. Everything else in these folders
 //!   is hidden.
@@ -15,7 +15,7 @@ use std::{
 use crate::nodes::FileId;
 
 /// Time after which the inodes of hidden paths are looked up again.
-const FRESH: Duration = Duration::from_secs(1);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Hidden paths and their inodes.
 #[derive(Debug)]
@@ -23,43 +23,45 @@ pub(crate) struct Hidden {
     /// Hidden absolute paths without symlinks.
     paths: Vec<PathBuf>,
     /// Absolute paths of mount points, which are visible even inside a hidden folder.
-    points: Vec<PathBuf>,
+    mount_points: Vec<PathBuf>,
     files: Mutex<Option<(Instant, HashSet<FileId>)>>,
 }
 
 impl Hidden {
-    pub(crate) fn new(paths: Vec<PathBuf>, points: Vec<PathBuf>) -> Self {
-        Self { paths, points, files: Mutex::new(None) }
+    pub(crate) fn new(paths: Vec<PathBuf>, mount_points: Vec<PathBuf>) -> Self {
+        Self { paths, mount_points, files: Mutex::new(None) }
     }
 
     /// Returns `true` if `path`, relative to the root, is a mount point or above one.
-    pub(crate) fn leads_to_point(&self, path: &Path) -> bool {
-        self.points.iter().any(|point| point.strip_prefix("/").is_ok_and(|point| point.starts_with(path)))
+    pub(crate) fn is_above_mount_point(&self, path: &Path) -> bool {
+        self.mount_points.iter().any(|mount_point| {
+            mount_point.strip_prefix("/").is_ok_and(|mount_point| mount_point.starts_with(path))
+        })
     }
 
     /// Returns `true` if `path`, relative to the root, is hidden or below a hidden path.
-    pub(crate) fn has_path(&self, path: &Path) -> bool {
+    pub(crate) fn contains_path(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| path.starts_with(hidden)))
     }
 
     /// Returns `true` if `path` is hidden or contains a hidden path.
-    pub(crate) fn is_below(&self, path: &Path) -> bool {
+    pub(crate) fn has_hidden_below(&self, path: &Path) -> bool {
         self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| hidden.starts_with(path)))
     }
 
     /// Returns `true` if the file is at a hidden path.
-    pub(crate) fn has_file(&self, file: FileId) -> bool {
+    pub(crate) fn contains_file(&self, file: FileId) -> bool {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = files.take().filter(|(since, _)| since.elapsed() < FRESH);
-        let known = known.unwrap_or_else(|| (Instant::now(), self.read()));
-        let is_hidden = known.1.contains(&file);
-        *files = Some(known);
+        let cached = files.take().filter(|(since, _)| since.elapsed() < REFRESH_INTERVAL);
+        let cached = cached.unwrap_or_else(|| (Instant::now(), self.read()));
+        let is_hidden = cached.1.contains(&file);
+        *files = Some(cached);
         is_hidden
     }
 
     fn read(&self) -> HashSet<FileId> {
-        let facts = self.paths.iter().filter_map(|path| std::fs::symlink_metadata(path).ok());
-        facts.map(|facts| FileId::of(&facts)).collect()
+        let stat = self.paths.iter().filter_map(|path| std::fs::symlink_metadata(path).ok());
+        stat.map(|stat| FileId::new(&stat)).collect()
     }
 }
 
@@ -71,10 +73,13 @@ mod tests {
     fn a_mount_point_makes_only_itself_and_the_folders_above_it_visible() {
         let hidden = Hidden::new(vec!["/ours".into()], vec!["/ours/sessions/a/sandbox".into()]);
         for visible in ["ours", "ours/sessions", "ours/sessions/a", "ours/sessions/a/sandbox"] {
-            assert!(hidden.leads_to_point(Path::new(visible)), "{visible}");
+            assert!(hidden.is_above_mount_point(Path::new(visible)), "{visible}");
         }
         for other in ["ours/audit", "ours/sessions/b", "ours/sessions/a/log", "ours/sessions/a/sandbox/x"] {
-            assert!(hidden.has_path(Path::new(other)) && !hidden.leads_to_point(Path::new(other)), "{other}");
+            assert!(
+                hidden.contains_path(Path::new(other)) && !hidden.is_above_mount_point(Path::new(other)),
+                "{other}"
+            );
         }
     }
 }

@@ -15,7 +15,7 @@ use std::{
 use crate::{device::Device, wire};
 
 /// Maximum time to wait for an invalidation. An invalidation includes writing back dirty pages.
-const TIMEOUT: Duration = Duration::from_secs(5);
+const INVALIDATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Queue of invalidations for the thread that carries them out.
 #[derive(Debug)]
@@ -40,13 +40,13 @@ impl Invalidations {
     }
 
     /// Invalidates these nodes' pages and waits for completion. Returns `false` if one invalidation takes longer than
-    /// [`TIMEOUT`].
-    pub(crate) fn drop_pages_now(&self, nodes: impl Iterator<Item = u64>) -> bool {
-        let (done, is_done) = mpsc::channel();
+    /// [`INVALIDATION_TIMEOUT`].
+    pub(crate) fn drop_pages_and_wait(&self, nodes: impl Iterator<Item = u64>) -> bool {
+        let (done, completed) = mpsc::channel();
         let sent =
             nodes.map(|node| self.send(Invalidation::Pages { node, done: Some(done.clone()) })).count();
         drop(done);
-        (0..sent).all(|_| is_done.recv_timeout(TIMEOUT).is_ok())
+        (0..sent).all(|_| completed.recv_timeout(INVALIDATION_TIMEOUT).is_ok())
     }
 
     /// Invalidates names without waiting.
@@ -72,7 +72,7 @@ pub(crate) fn run(device: &Arc<dyn Device>, invalidations: &Receiver<Invalidatio
                 }
             }
             // Ignores the error: the kernel no longer caches the name.
-            Invalidation::Name { parent, name } => _ = device.write(&[&wire::forget_name(parent, &name)]),
+            Invalidation::Name { parent, name } => _ = device.write(&[&wire::invalidate_name(parent, &name)]),
         }
     }
 }

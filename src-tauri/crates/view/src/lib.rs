@@ -10,6 +10,7 @@
 #![cfg(target_os = "linux")]
 
 mod companions;
+mod created_files;
 mod device;
 mod directories;
 mod filesystems;
@@ -19,7 +20,6 @@ mod gate;
 mod hidden;
 mod invalidation;
 mod locks;
-mod made;
 mod nodes;
 mod open_files;
 mod pending;
@@ -32,4 +32,4 @@ mod wire;
 pub use gate::{AccessKind, AskedAccess, AskedFile, Gate, Ticket, WantedAccess};
 pub use nodes::FileId;
 pub use server::{FileServer, FileServerOptions, Reservation};
-pub use signals::is_ending;
+pub use signals::is_terminating;

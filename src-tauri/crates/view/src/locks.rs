@@ -1,4 +1,4 @@
-//! The run's file locks. They are taken on the real files, so that programs outside the sandbox respect them.
+//! The run's file locks. They are taken on the real files so that programs outside the sandbox respect them.
 //!
 //! - Each pair of file and lock owner has its own descriptor for range locks. The owners are processes of the run, but
 //!   the kernel regards this process as the owner of all locks.
@@ -29,10 +29,10 @@ use crate::{
 };
 
 /// Interval at which waiting locks are retried.
-const RETRY: Duration = Duration::from_millis(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Maximum number of descriptors that hold range locks.
-const MAX_HELD: usize = 1 << 12;
+const MAX_DESCRIPTORS: usize = 1 << 12;
 
 /// Maximum number of waiting lock requests.
 const MAX_WAITING: usize = 1 << 12;
@@ -46,13 +46,13 @@ pub(crate) struct Locks {
 
 #[derive(Debug, Default)]
 struct State {
-    held: HashMap<(FileId, u64), Held>,
-    waiting: Vec<Waiting>,
-    has_ended: bool,
+    descriptors: HashMap<(FileId, u64), OwnerDescriptor>,
+    waiting: Vec<LockRequest>,
+    is_closed: bool,
 }
 
 #[derive(Debug)]
-struct Held {
+struct OwnerDescriptor {
     file: Arc<File>,
     /// Handle of the open file through which the owner last locked the file.
     handle: u64,
@@ -60,7 +60,7 @@ struct Held {
 
 /// Lock request that is waiting for another lock to be released.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct LockRequest {
     /// Unique number of the FUSE request.
     pub(crate) unique: u64,
     pub(crate) open: Arc<OpenFile>,
@@ -81,7 +81,7 @@ impl Locks {
         if lock.is_whole {
             flock(file, operation(lock.kind))?;
         } else {
-            let key = (FileId::of(&metadata(file)?), lock.owner);
+            let key = (FileId::new(&metadata(file)?), lock.owner);
             let Some(held) = self.descriptor(key, file, lock)? else { return Ok(()) };
             fcntl(&*held, FcntlArg::F_OFD_SETLK(&range(lock))).map_err(from_nix)?;
         }
@@ -95,7 +95,7 @@ impl Locks {
     /// lock conflicts.
     pub(crate) fn conflict(&self, open: &OpenFile, lock: LockRange) -> Result<((u64, u64), u32), Errno> {
         let file = open.to_read()?;
-        let key = (FileId::of(&metadata(file)?), lock.owner);
+        let key = (FileId::new(&metadata(file)?), lock.owner);
         let mut found = range(lock);
         // Without a descriptor, this is an unlock request, which conflicts with nothing.
         if let Some(held) = self.descriptor(key, file, lock)? {
@@ -118,82 +118,82 @@ impl Locks {
         lock: LockRange,
     ) -> Result<Option<Arc<File>>, Errno> {
         let mut state = self.lock();
-        if let Some(held) = state.held.get_mut(&key) {
+        if let Some(held) = state.descriptors.get_mut(&key) {
             held.handle = lock.handle;
             return Ok(Some(held.file.clone()));
         }
         if lock.kind == LockKind::None {
             return Ok(None);
         }
-        if state.held.len() >= MAX_HELD {
+        if state.descriptors.len() >= MAX_DESCRIPTORS {
             return Err(Errno::NOLCK);
         }
-        let opened = Arc::new(again(file)?);
-        state.held.insert(key, Held { file: opened.clone(), handle: lock.handle });
+        let opened = Arc::new(reopen(file)?);
+        state.descriptors.insert(key, OwnerDescriptor { file: opened.clone(), handle: lock.handle });
         Ok(Some(opened))
     }
 
     /// Releases all of an owner's range locks on a file. POSIX requires this when the owner closes any descriptor of
     /// the file.
     pub(crate) fn release(&self, file: FileId, owner: u64) {
-        if self.lock().held.remove(&(file, owner)).is_some() {
+        if self.lock().descriptors.remove(&(file, owner)).is_some() {
             self.changed.notify_all();
         }
     }
 
     /// Releases the range locks last set through `handle`, which was closed.
-    pub(crate) fn closed(&self, handle: u64) {
-        self.lock().held.retain(|_, held| held.handle != handle);
+    pub(crate) fn release_handle(&self, handle: u64) {
+        self.lock().descriptors.retain(|_, descriptor| descriptor.handle != handle);
         self.changed.notify_all();
     }
 
     /// Adds a lock request to the waiting requests.
-    pub(crate) fn wait(&self, waiting: Waiting) -> Result<(), Errno> {
+    pub(crate) fn wait(&self, request: LockRequest) -> Result<(), Errno> {
         let mut state = self.lock();
         if state.waiting.len() >= MAX_WAITING {
             return Err(Errno::NOLCK);
         }
-        state.waiting.push(waiting);
+        state.waiting.push(request);
         self.changed.notify_all();
         Ok(())
     }
 
     /// Removes a waiting lock request. Returns `false` if it is no longer waiting.
-    pub(crate) fn take(&self, unique: u64) -> bool {
+    pub(crate) fn remove_waiting(&self, unique: u64) -> bool {
         let mut state = self.lock();
         let before = state.waiting.len();
-        state.waiting.retain(|waiting| waiting.unique != unique);
+        state.waiting.retain(|request| request.unique != unique);
         state.waiting.len() < before
     }
 
     /// Blocks until lock requests are waiting, and returns all of them. Returns `None` after the view has closed.
-    pub(crate) fn next(&self) -> Option<Vec<Waiting>> {
+    pub(crate) fn next_waiting(&self) -> Option<Vec<LockRequest>> {
         let mut state = self.lock();
-        while state.waiting.is_empty() && !state.has_ended {
+        while state.waiting.is_empty() && !state.is_closed {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        if state.has_ended {
+        if state.is_closed {
             return None;
         }
         Some(state.waiting.clone())
     }
 
-    /// Waits until the run releases a lock or [`RETRY`] has passed.
-    pub(crate) fn pause(&self) {
+    /// Waits until the run releases a lock or [`RETRY_INTERVAL`] has passed.
+    pub(crate) fn wait_before_retry(&self) {
         let state = self.lock();
-        drop(self.changed.wait_timeout(state, RETRY));
+        drop(self.changed.wait_timeout(state, RETRY_INTERVAL));
     }
 
-    /// Makes [`next`](Self::next) return `None`.
-    pub(crate) fn end(&self) {
-        self.lock().has_ended = true;
+    /// Makes [`next_waiting`](Self::next_waiting) return `None`.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
         self.changed.notify_all();
     }
 }
 
 /// Reopens a file. Opens it for writing as well if the user has write access, because exclusive range locks require
 /// that.
-fn again(file: &File) -> Result<File, Errno> {
+fn reopen(file: &File) -> Result<File, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let open = |writes| OpenOptions::new().read(true).write(writes).custom_flags(flags).open(&path);

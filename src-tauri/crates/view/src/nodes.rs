@@ -23,7 +23,7 @@ use table::{Node, Table};
 pub(crate) use times::{Time, VirtualTimes, now};
 
 /// Number of nodes at which the view starts asking the kernel to forget unused ones.
-const MANY_NODES: usize = 3 << 18;
+const FORGET_THRESHOLD: usize = 3 << 18;
 
 /// Maximum number of virtual nodes.
 const MAX_VIRTUAL: usize = 1 << 16;
@@ -36,21 +36,21 @@ pub struct FileId {
 }
 
 impl FileId {
-    pub(crate) fn of(facts: &Metadata) -> Self {
-        Self { device: facts.dev(), inode: facts.ino() }
+    pub(crate) fn new(stat: &Metadata) -> Self {
+        Self { device: stat.dev(), inode: stat.ino() }
     }
 }
 
 /// Size and modification time of a file, which reveal content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct ContentStamp {
     size: u64,
     modified: (i64, i64),
 }
 
-impl Stamp {
-    pub(crate) fn of(facts: &Metadata) -> Self {
-        Self { size: facts.size(), modified: (facts.mtime(), facts.mtime_nsec()) }
+impl ContentStamp {
+    pub(crate) fn new(stat: &Metadata) -> Self {
+        Self { size: stat.size(), modified: (stat.mtime(), stat.mtime_nsec()) }
     }
 
     /// Returns `true` if the file changed so recently that another change might not alter the modification time.
@@ -99,17 +99,17 @@ impl Nodes {
     }
 
     /// Returns the node and kind of a name in a folder, or `None` if the name has no node.
-    pub(crate) fn named(&self, parent: u64, name: &OsStr) -> Option<(u64, NodeKind)> {
+    pub(crate) fn by_name(&self, parent: u64, name: &OsStr) -> Option<(u64, NodeKind)> {
         let table = self.lock();
-        let node = table.named(parent, name)?;
+        let node = table.by_name(parent, name)?;
         Some((node, table.nodes.get(&node)?.kind))
     }
 
     /// Returns the node of a file found under a name, and counts the lookup.
-    pub(crate) fn found(&self, parent: u64, name: &OsStr, file: FileId) -> Result<u64, Errno> {
+    pub(crate) fn look_up_file(&self, parent: u64, name: &OsStr, file: FileId) -> Result<u64, Errno> {
         let mut table = self.lock();
         let kind = NodeKind::Real(file);
-        let known = table.named(parent, name);
+        let known = table.by_name(parent, name);
         let node = match known.filter(|node| table.nodes.get(node).is_some_and(|node| node.kind == kind)) {
             Some(node) => node,
             None => {
@@ -122,21 +122,21 @@ impl Nodes {
     }
 
     /// Creates a virtual entry without counting a lookup.
-    pub(crate) fn make_virtual(&self, parent: u64, name: &OsStr, mode: u32) -> Result<(), Errno> {
+    pub(crate) fn create_virtual(&self, parent: u64, name: &OsStr, mode: u32) -> Result<(), Errno> {
         let mut table = self.lock();
-        if table.virtuals >= MAX_VIRTUAL {
+        if table.virtual_count >= MAX_VIRTUAL {
             return Err(Errno::NOSPC);
         }
         table.retire(parent, name);
         table.add(parent, name, NodeKind::Virtual(mode))?;
-        table.virtuals += 1;
+        table.virtual_count += 1;
         Ok(())
     }
 
     /// Counts a lookup of a virtual entry and returns its node and mode, or `None` for a real file.
-    pub(crate) fn found_virtual(&self, parent: u64, name: &OsStr) -> Option<(u64, u32)> {
+    pub(crate) fn look_up_virtual(&self, parent: u64, name: &OsStr) -> Option<(u64, u32)> {
         let mut table = self.lock();
-        let node = table.named(parent, name)?;
+        let node = table.by_name(parent, name)?;
         match table.nodes.get(&node)?.kind {
             NodeKind::Virtual(mode) => {
                 table.count_lookup(node);
@@ -147,7 +147,7 @@ impl Nodes {
     }
 
     /// Changes a virtual entry's permissions and times.
-    pub(crate) fn set_virtual(
+    pub(crate) fn set_virtual_attributes(
         &self,
         node: u64,
         permissions: Option<u32>,
@@ -189,12 +189,12 @@ impl Nodes {
     }
 
     /// Records that a virtual entry now has a real file.
-    pub(crate) fn became_real(&self, node: u64, file: FileId) {
+    pub(crate) fn set_real(&self, node: u64, file: FileId) {
         let mut table = self.lock();
         let Some(found) = table.nodes.get_mut(&node) else { return };
         let was_virtual = matches!(found.kind, NodeKind::Virtual(_));
         found.kind = NodeKind::Real(file);
-        table.virtuals -= usize::from(was_virtual);
+        table.virtual_count -= usize::from(was_virtual);
     }
 
     /// Returns the name, node and mode of each virtual entry in a folder.
@@ -209,7 +209,7 @@ impl Nodes {
     }
 
     /// Records that the times of a real folder were set.
-    pub(crate) fn times_were_set(&self, node: u64) {
+    pub(crate) fn clear_entries_changed(&self, node: u64) {
         if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.entries_changed = None;
         }
@@ -234,37 +234,37 @@ impl Nodes {
     pub(crate) fn retire_node(&self, node: u64) {
         let mut table = self.lock();
         if let Some((parent, name)) = table.nodes.get(&node).map(|node| (node.parent, node.name.clone()))
-            && table.named(parent, &name) == Some(node)
+            && table.by_name(parent, &name) == Some(node)
         {
             table.retire(parent, &name);
         }
     }
 
     /// Records that a name was moved, replacing the entry with the new name, if any.
-    pub(crate) fn moved(&self, from: (u64, &OsStr), to: (u64, &OsStr)) {
+    pub(crate) fn move_name(&self, from: (u64, &OsStr), to: (u64, &OsStr)) {
         let mut table = self.lock();
         if from == to {
             return;
         }
         table.retire(to.0, to.1);
-        if let Some(node) = table.take_name(from.0, from.1) {
-            table.give_name(node, to.0, to.1);
+        if let Some(node) = table.remove_name(from.0, from.1) {
+            table.assign_name(node, to.0, to.1);
             if let Some(Node { kind: NodeKind::Virtual(_), times, .. }) = table.nodes.get_mut(&node) {
                 times.changed = now();
-                [from.0, to.0].into_iter().for_each(|folder| table.entries_changed(folder));
+                [from.0, to.0].into_iter().for_each(|folder| table.touch_entries(folder));
             }
         }
     }
 
     /// Records that two names were exchanged.
-    pub(crate) fn exchanged(&self, one: (u64, &OsStr), other: (u64, &OsStr)) {
+    pub(crate) fn exchange_names(&self, one: (u64, &OsStr), other: (u64, &OsStr)) {
         let mut table = self.lock();
-        let (first, second) = (table.take_name(one.0, one.1), table.take_name(other.0, other.1));
+        let (first, second) = (table.remove_name(one.0, one.1), table.remove_name(other.0, other.1));
         if let Some(first) = first {
-            table.give_name(first, other.0, other.1);
+            table.assign_name(first, other.0, other.1);
         }
         if let Some(second) = second {
-            table.give_name(second, one.0, one.1);
+            table.assign_name(second, one.0, one.1);
         }
     }
 
@@ -278,14 +278,14 @@ impl Nodes {
     }
 
     /// Counts an open handle. A node with open handles is not removed.
-    pub(crate) fn hold(&self, node: u64) {
+    pub(crate) fn add_handle(&self, node: u64) {
         if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.handles += 1;
         }
     }
 
     /// Decrements the number of open handles, and removes the node if it is unused.
-    pub(crate) fn release(&self, node: u64) {
+    pub(crate) fn remove_handle(&self, node: u64) {
         let mut table = self.lock();
         if let Some(found) = table.nodes.get_mut(&node) {
             found.handles = found.handles.saturating_sub(1);
@@ -294,31 +294,31 @@ impl Nodes {
     }
 
     /// Stores the current stamp of a file's content. Returns `true` if the stamp has not changed.
-    pub(crate) fn is_unchanged(&self, node: u64, stamp: Stamp) -> bool {
+    pub(crate) fn update_stamp(&self, node: u64, stamp: ContentStamp) -> bool {
         let mut table = self.lock();
         table.nodes.get_mut(&node).is_some_and(|node| node.stamp.replace(stamp) == Some(stamp))
     }
 
     /// Records that the run has locked a file. Returns `true` if the kernel's cached pages may be outdated.
-    pub(crate) fn is_outdated(&self, node: u64, stamp: Stamp) -> bool {
+    pub(crate) fn update_lock_stamp(&self, node: u64, stamp: ContentStamp) -> bool {
         let mut table = self.lock();
-        let before = table.nodes.get_mut(&node).map(|node| node.locked.replace(stamp));
+        let before = table.nodes.get_mut(&node).map(|node| node.lock_stamp.replace(stamp));
         before.is_some_and(|before| before != Some(stamp)) || stamp.is_recent()
     }
 
     /// Returns `true` if the run has ever locked the file. Other programs may change such a file at any time.
-    pub(crate) fn is_shared(&self, node: u64) -> bool {
-        self.lock().nodes.get(&node).is_some_and(|node| node.locked.is_some())
+    pub(crate) fn was_locked(&self, node: u64) -> bool {
+        self.lock().nodes.get(&node).is_some_and(|node| node.lock_stamp.is_some())
     }
 
-    /// Records that a node is not a folder, so that the kernel can be asked to forget it.
-    pub(crate) fn is_a_file(&self, node: u64) {
-        self.lock().is_a_file(node);
+    /// Records that a node is not a folder so that the kernel can be asked to forget it.
+    pub(crate) fn mark_as_file(&self, node: u64) {
+        self.lock().mark_as_file(node);
     }
 
     /// Returns names that the kernel should forget. Returns none while there are few nodes.
-    pub(crate) fn forgettable(&self) -> Vec<(u64, OsString)> {
-        self.lock().forgettable(MANY_NODES)
+    pub(crate) fn names_to_forget(&self) -> Vec<(u64, OsString)> {
+        self.lock().names_to_forget(FORGET_THRESHOLD)
     }
 
     #[cfg(test)]

@@ -33,8 +33,8 @@ pub(crate) struct OpenFile {
 }
 
 const USABLE: u8 = 0;
-const WRITES_BACK: u8 = 1;
-const DEAD: u8 = 2;
+const WRITE_BACK_ONLY: u8 = 1;
+const REVOKED: u8 = 2;
 
 impl OpenFile {
     pub(crate) fn new(
@@ -47,7 +47,7 @@ impl OpenFile {
     }
 
     /// Returns `true` if the file is open for writing.
-    pub(crate) fn may_change(&self) -> bool {
+    pub(crate) fn is_writable(&self) -> bool {
         self.is_writable
     }
 
@@ -58,7 +58,7 @@ impl OpenFile {
 
     /// Returns the file for reading its content or attributes.
     pub(crate) fn to_read(&self) -> Result<&File, Errno> {
-        if self.state.load(Ordering::Acquire) == DEAD { Err(Errno::IO) } else { Ok(&self.file) }
+        if self.state.load(Ordering::Acquire) == REVOKED { Err(Errno::IO) } else { Ok(&self.file) }
     }
 
     /// Returns the file for writing. `from_cache` is `true` if the kernel is writing back a page that was changed
@@ -66,19 +66,19 @@ impl OpenFile {
     pub(crate) fn to_write(&self, from_cache: bool) -> Result<&File, Errno> {
         match self.state.load(Ordering::Acquire) {
             USABLE => Ok(&self.file),
-            WRITES_BACK if from_cache => Ok(&self.file),
+            WRITE_BACK_ONLY if from_cache => Ok(&self.file),
             _ => Err(Errno::IO),
         }
     }
 
     /// Refuses new writes, but still accepts pages that the kernel writes back.
     pub(crate) fn stop_writes(&self) {
-        self.state.fetch_max(WRITES_BACK, Ordering::AcqRel);
+        self.state.fetch_max(WRITE_BACK_ONLY, Ordering::AcqRel);
     }
 
     /// Refuses all access.
-    pub(crate) fn end(&self) {
-        self.state.store(DEAD, Ordering::Release);
+    pub(crate) fn revoke(&self) {
+        self.state.store(REVOKED, Ordering::Release);
     }
 }
 
@@ -120,19 +120,19 @@ impl OpenFiles {
     }
 
     /// Returns a file that is open for writing on this node and has not been revoked.
-    pub(crate) fn changing(&self, node: u64) -> Option<Arc<OpenFile>> {
+    pub(crate) fn writable_by_node(&self, node: u64) -> Option<Arc<OpenFile>> {
         let is_usable =
-            |file: &&Arc<OpenFile>| file.node == node && file.may_change() && file.to_write(false).is_ok();
+            |file: &&Arc<OpenFile>| file.node == node && file.is_writable() && file.to_write(false).is_ok();
         self.lock().files.values().find(is_usable).cloned()
     }
 
     /// Returns a file open on this node, even if its name was removed.
-    pub(crate) fn on(&self, node: u64) -> Option<Arc<OpenFile>> {
+    pub(crate) fn by_node(&self, node: u64) -> Option<Arc<OpenFile>> {
         self.lock().files.values().find(|file| file.node == node).cloned()
     }
 
     /// Returns the files whose permission has been revoked.
-    pub(crate) fn without_permission(&self, permits: impl Fn(&WantedAccess) -> bool) -> Vec<Arc<OpenFile>> {
+    pub(crate) fn revoked(&self, permits: impl Fn(&WantedAccess) -> bool) -> Vec<Arc<OpenFile>> {
         let handles = self.lock();
         let files = handles.files.values().filter(|file| !file.is_permitted(&permits));
         files.cloned().collect()

@@ -1,16 +1,16 @@
 //! Handles requests. Each submodule implements one group of operations.
 
 mod attributes;
-mod change;
-mod companion;
 mod create;
 mod data;
 mod folders;
 mod links;
-mod locking;
+mod lock_requests;
 mod look_up;
 mod move_folder;
+mod new_file;
 mod open;
+mod remove_and_rename;
 
 use std::{
     fs::Metadata,
@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use crate::{
     gate::{AccessKind, Answer, AskedAccess, AskedFile, WantedAccess},
     nodes::NodeKind,
-    pending::{Held, Parked, Parking},
+    pending::{DeferredRequest, ParkOutcome, ParkedRequest},
     server::Server,
     wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
 };
@@ -39,17 +39,17 @@ enum Reply {
     Content(Vec<u8>),
     Empty,
     /// Sends nothing, because the kernel expects no reply or another thread sends the reply.
-    Silence,
+    NoReply,
 }
 
 /// Reason a request did not complete.
-enum Stop {
+enum Incomplete {
     Failed(Errno),
     /// The access requires permission first.
-    Asks(AskedAccess),
+    NeedsPermission(AskedAccess),
 }
 
-impl From<Errno> for Stop {
+impl From<Errno> for Incomplete {
     fn from(error: Errno) -> Self {
         Self::Failed(error)
     }
@@ -78,47 +78,49 @@ impl Server {
             self.perform(&Call { header, approved: &approved }, &operation)
         };
         match performed {
-            Ok(Reply::Silence) => {}
+            Ok(Reply::NoReply) => {}
             Ok(Reply::Empty) => self.reply(header.unique, Ok(&[])),
             Ok(Reply::Content(content)) => self.reply(header.unique, Ok(&content)),
-            Err(Stop::Failed(error)) => self.reply(header.unique, Err(error)),
-            Err(Stop::Asks(asked)) => {
+            Err(Incomplete::Failed(error)) => self.reply(header.unique, Err(error)),
+            Err(Incomplete::NeedsPermission(asked)) => {
                 let wanted = asked.clone();
-                let locks = self.locked(header.node, &operation);
+                let locks = self.locked_folders(header.node, &operation);
                 let parked =
-                    Parked { bytes: bytes.to_vec(), process: header.process, asked, approved, locks };
+                    ParkedRequest { bytes: bytes.to_vec(), process: header.process, asked, approved, locks };
                 match self.pending.park(header.unique, parked) {
-                    Parking::Parked => {
+                    ParkOutcome::Parked => {
                         self.gate.ask(&wanted, header.process, self.ticket(header.unique));
                     }
-                    Parking::Full => self.reply(header.unique, Err(Errno::ACCESS)),
-                    Parking::Held => {}
+                    ParkOutcome::Full => self.reply(header.unique, Err(Errno::ACCESS)),
+                    ParkOutcome::Deferred => {}
                 }
             }
         }
     }
 
     /// Continues a request that was held while a folder was mounted.
-    pub(crate) fn resume_held(&self, held: Held) {
-        if held.is_mounted {
-            self.handle(&held.bytes, held.approved);
+    pub(crate) fn resume_deferred(&self, request: DeferredRequest) {
+        if request.is_mounted {
+            self.handle(&request.bytes, request.approved);
         } else {
             // This error makes the kernel release its locks and look up the path again.
-            self.reply(held.unique, Err(Errno::STALE));
+            self.reply(request.unique, Err(Errno::STALE));
         }
     }
 
     /// Continues a request after the user has answered.
     pub(crate) fn resume(&self, unique: u64, answer: Answer) {
-        let Some(Parked { bytes, asked, mut approved, .. }) = self.pending.take(unique) else { return };
+        let Some(ParkedRequest { bytes, asked, mut approved, .. }) = self.pending.take(unique) else {
+            return;
+        };
         match answer {
             Answer::Once => {
                 approved.push(asked);
                 self.handle(&bytes, approved);
             }
-            Answer::Again => self.handle(&bytes, approved),
+            Answer::Retry => self.handle(&bytes, approved),
             Answer::Denied => {
-                self.give_up(&bytes);
+                self.discard_virtual(&bytes);
                 self.reply(unique, Err(Errno::ACCESS));
             }
         }
@@ -127,13 +129,13 @@ impl Server {
     /// Cancels a waiting request whose thread is about to exit.
     pub(crate) fn interrupt(&self, unique: u64) {
         let Some(parked) = self.pending.take(unique) else { return };
-        self.give_up(&parked.bytes);
+        self.discard_virtual(&parked.bytes);
         self.reply(unique, Err(Errno::INTR));
         self.gate.withdraw(unique);
     }
 
     /// Removes the virtual entry of a file that the run was not permitted to create.
-    fn give_up(&self, bytes: &[u8]) {
+    fn discard_virtual(&self, bytes: &[u8]) {
         if let Ok(Request { header, operation: Operation::Open { .. } }) = Request::parse(bytes)
             && let Ok(NodeKind::Virtual(_)) = self.nodes.kind(header.node)
         {
@@ -144,10 +146,10 @@ impl Server {
     fn reply(&self, unique: u64, reply: Result<&[u8], Errno>) {
         let content = reply.unwrap_or_default();
         // Ignores the error: the request was aborted.
-        let _ = self.device.write(&[&wire::message(unique, reply.err(), content.len()), content]);
+        let _ = self.device.write(&[&wire::reply_header(unique, reply.err(), content.len()), content]);
     }
 
-    fn perform(&self, call: &Call<'_>, operation: &Operation<'_>) -> Result<Reply, Stop> {
+    fn perform(&self, call: &Call<'_>, operation: &Operation<'_>) -> Result<Reply, Incomplete> {
         let node = call.header.node;
         let content = match *operation {
             Operation::Init { major, max_readahead, flags } => negotiate(major, max_readahead, flags)?,
@@ -156,20 +158,20 @@ impl Server {
             Operation::SetAttributes(change) => self.set_attributes(call, node, change)?,
             Operation::ReadLink => self.read_link(node)?,
             Operation::MakeLink { name, target } => {
-                let _names = self.names_stay();
+                let _names = self.lock_names();
                 self.make_link(call, (node, name), target)?
             }
             Operation::MakeNode { name, mode } => self.make_node(node, name, mode)?,
             Operation::MakeFolder { name, mode } => {
-                let _names = self.names_stay();
+                let _names = self.lock_names();
                 self.make_folder(node, name, mode)?
             }
             Operation::HardLink { node: old, name } => {
-                let _names = self.names_stay();
+                let _names = self.lock_names();
                 self.hard_link(call, old, node, name)?
             }
             Operation::Open { flags } => {
-                let _names = self.names_stay();
+                let _names = self.lock_names();
                 self.open(call, node, flags)?
             }
             Operation::Read { handle, offset, size } => self.read(handle, offset, size)?,
@@ -200,15 +202,15 @@ impl Server {
             Operation::SyncFolder | Operation::Destroy => return Ok(Reply::Empty),
             Operation::Forget(ref nodes) => {
                 nodes.iter().for_each(|(node, lookups)| self.nodes.forget(*node, *lookups));
-                return Ok(Reply::Silence);
+                return Ok(Reply::NoReply);
             }
             Operation::Interrupt { unique } => {
-                if self.locks.take(unique) {
+                if self.locks.remove_waiting(unique) {
                     self.reply(unique, Err(Errno::INTR));
                 } else {
                     self.pending.interrupt(unique);
                 }
-                return Ok(Reply::Silence);
+                return Ok(Reply::NoReply);
             }
             Operation::Unsupported => return Err(Errno::NOSYS.into()),
         };
@@ -222,23 +224,23 @@ impl Server {
         path: &Path,
         kind: AccessKind,
         file: Option<&Metadata>,
-    ) -> Result<(WantedAccess, Basis), Stop> {
-        self.used.note(path);
+    ) -> Result<(WantedAccess, Basis), Incomplete> {
+        self.recent_files.record(path);
         let access = WantedAccess { path: absolute(path), kind };
         if self.gate.permits(&access) {
             return Ok((access, Basis::Standing));
         }
-        let asked = AskedAccess { access, file: file.map(AskedFile::of) };
+        let asked = AskedAccess { access, file: file.map(AskedFile::new) };
         if call.approved.contains(&asked) {
             return Ok((asked.access, Basis::Once));
         }
-        Err(Stop::Asks(asked))
+        Err(Incomplete::NeedsPermission(asked))
     }
 }
 
 impl Server {
     /// Returns the folders that the kernel keeps locked until a request is answered. Opening a file locks no folder.
-    fn locked(&self, node: u64, operation: &Operation<'_>) -> Vec<PathBuf> {
+    fn locked_folders(&self, node: u64, operation: &Operation<'_>) -> Vec<PathBuf> {
         let own = (!matches!(operation, Operation::Open { .. })).then_some(node);
         let other = if let Operation::Rename { parent, .. } = operation { Some(*parent) } else { None };
         let nodes = own.into_iter().chain(other);
@@ -246,7 +248,7 @@ impl Server {
     }
 
     /// Prevents folders from being moved until the guard is dropped.
-    fn names_stay(&self) -> RwLockReadGuard<'_, ()> {
+    fn lock_names(&self) -> RwLockReadGuard<'_, ()> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

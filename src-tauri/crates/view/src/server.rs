@@ -16,14 +16,14 @@ use std::{
 };
 
 use crate::{
-    companions::UsedFiles,
+    companions::RecentFiles,
+    created_files::CreatedFiles,
     device::Device,
     directories::Directories,
-    gate::{Answered, Gate, Ticket},
+    gate::{Gate, Ticket, TicketAnswer},
     hidden::Hidden,
     invalidation::{self, Invalidations},
     locks::Locks,
-    made::Made,
     nodes::{FileId, Nodes},
     open_files::OpenFiles,
     pending::Pending,
@@ -43,7 +43,7 @@ pub struct FileServerOptions {
     /// Absolute paths that appear to be missing in the view.
     pub hidden: Vec<PathBuf>,
     /// Absolute paths at which something is mounted over the view. They are visible even inside a hidden folder.
-    pub points: Vec<PathBuf>,
+    pub mount_points: Vec<PathBuf>,
     /// User id that owns virtual entries.
     pub owner: u32,
     /// Group id of virtual entries and of files with an unmapped group.
@@ -68,7 +68,7 @@ impl FileServer {
         let server = Server::start(
             device,
             options.root.into(),
-            Hidden::new(options.hidden, options.points),
+            Hidden::new(options.hidden, options.mount_points),
             options.gate,
             [options.owner, options.group],
         )?;
@@ -90,7 +90,7 @@ impl FileServer {
     /// Requests the reservation of a folder for a mount, replacing any earlier one.
     #[must_use]
     pub fn reserve(&self, folder: PathBuf) -> Reservation {
-        let number = self.server.pending.begin_reservation(folder.clone());
+        let number = self.server.pending.request_reservation(folder.clone());
         Reservation { server: self.server.clone(), folder, number }
     }
 
@@ -126,11 +126,11 @@ impl Reservation {
     /// Also creates the real folders for the virtual ones inside the reserved folder.
     #[must_use]
     pub fn wait(&self) -> bool {
-        let is_made = self.server.pending.make_reservation(self.number);
-        if let (true, Ok(below)) = (is_made, self.folder.strip_prefix("/")) {
+        let is_active = self.server.pending.wait_for_reservation(self.number);
+        if let (true, Ok(below)) = (is_active, self.folder.strip_prefix("/")) {
             self.server.make_real_below(below);
         }
-        is_made
+        is_active
     }
 }
 
@@ -142,8 +142,8 @@ pub(crate) struct Server {
     pub(crate) files: OpenFiles,
     pub(crate) directories: Directories,
     pub(crate) locks: Arc<Locks>,
-    pub(crate) made: Made,
-    pub(crate) used: UsedFiles,
+    pub(crate) created_files: CreatedFiles,
+    pub(crate) recent_files: RecentFiles,
     pub(crate) gate: Arc<dyn Gate>,
     pub(crate) pending: Arc<Pending>,
     pub(crate) invalidations: Invalidations,
@@ -151,7 +151,7 @@ pub(crate) struct Server {
     mounted: Mutex<Vec<PathBuf>>,
     /// User and group id of virtual entries.
     pub(crate) ids: [u32; 2],
-    answers: Mutex<Sender<Answered>>,
+    answers: Mutex<Sender<TicketAnswer>>,
     /// Read-locked while an operation is running. Write-locked to wait until all running operations have finished.
     operations: RwLock<()>,
     /// Read-locked while a name is created or moved. Write-locked while a folder is moved.
@@ -170,13 +170,13 @@ impl Server {
         let (answers, answered) = mpsc::channel();
         let (invalidations, to_invalidate) = Invalidations::new();
         let server = Arc::new(Self {
-            nodes: Nodes::new(FileId::of(&root.metadata()?)),
+            nodes: Nodes::new(FileId::new(&root.metadata()?)),
             tree: RealTree::new(root, hidden)?,
             files: OpenFiles::default(),
             directories: Directories::default(),
             locks: Arc::default(),
-            made: Made::default(),
-            used: UsedFiles::default(),
+            created_files: CreatedFiles::default(),
+            recent_files: RecentFiles::default(),
             pending: Arc::default(),
             answers: Mutex::new(answers),
             operations: RwLock::default(),
@@ -192,13 +192,13 @@ impl Server {
         };
         // These threads hold weak references, so they exit after the server is dropped.
         let (weak, pending) = (Arc::downgrade(&server), server.pending.clone());
-        spawn("answers", Box::new(move || follow_answers(&weak, &answered)))?;
+        spawn("answers", Box::new(move || process_answers(&weak, &answered)))?;
         let (weak, locks) = (Arc::downgrade(&server), server.locks.clone());
-        spawn("locks", Box::new(move || follow_locks(&weak, &locks)))?;
+        spawn("locks", Box::new(move || process_locks(&weak, &locks)))?;
         let weak = Arc::downgrade(&server);
-        spawn("interruptions", Box::new(move || follow_interruptions(&weak, &pending)))?;
+        spawn("interruptions", Box::new(move || process_interruptions(&weak, &pending)))?;
         let (weak, pending) = (Arc::downgrade(&server), server.pending.clone());
-        spawn("mounting", Box::new(move || follow_mounts(&weak, &pending)))?;
+        spawn("mounting", Box::new(move || process_deferred(&weak, &pending)))?;
         spawn("invalidations", Box::new(move || invalidation::run(&device, &to_invalidate)))?;
         Ok(server)
     }
@@ -211,11 +211,11 @@ impl Server {
     /// Refuses all further access through open files whose permission was revoked. Returns `true` if the kernel
     /// dropped their pages in time.
     pub(crate) fn revoke(&self) -> bool {
-        let ended = self.files.without_permission(|access| self.gate.permits(access));
-        ended.iter().for_each(|file| file.stop_writes());
+        let revoked = self.files.revoked(|access| self.gate.permits(access));
+        revoked.iter().for_each(|file| file.stop_writes());
         // Invalidation writes back dirty pages, which the files still accept.
-        let is_dropped = self.invalidations.drop_pages_now(ended.iter().map(|file| file.node));
-        ended.iter().for_each(|file| file.end());
+        let is_dropped = self.invalidations.drop_pages_and_wait(revoked.iter().map(|file| file.node));
+        revoked.iter().for_each(|file| file.revoke());
         // Waits for operations that were permitted earlier.
         drop(self.operations.write().unwrap_or_else(PoisonError::into_inner));
         is_dropped
@@ -245,37 +245,37 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.pending.end();
-        self.locks.end();
+        self.pending.close();
+        self.locks.close();
     }
 }
 
-fn follow_answers(server: &Weak<Server>, answers: &Receiver<Answered>) {
-    for Answered { id, answer } in answers {
+fn process_answers(server: &Weak<Server>, answers: &Receiver<TicketAnswer>) {
+    for TicketAnswer { id, answer } in answers {
         let Some(server) = server.upgrade() else { return };
         server.resume(id, answer);
     }
 }
 
-fn follow_locks(server: &Weak<Server>, locks: &Locks) {
-    while let Some(waiting) = locks.next() {
+fn process_locks(server: &Weak<Server>, locks: &Locks) {
+    while let Some(waiting) = locks.next_waiting() {
         let Some(server) = server.upgrade() else { return };
         waiting.into_iter().for_each(|waiting| server.try_lock(waiting));
         drop(server);
-        locks.pause();
+        locks.wait_before_retry();
     }
 }
 
-fn follow_mounts(server: &Weak<Server>, pending: &Pending) {
-    while let Some(released) = pending.released() {
+fn process_deferred(server: &Weak<Server>, pending: &Pending) {
+    while let Some(released) = pending.next_resumable() {
         let Some(server) = server.upgrade() else { return };
-        released.into_iter().for_each(|held| server.resume_held(held));
+        released.into_iter().for_each(|held| server.resume_deferred(held));
     }
 }
 
-fn follow_interruptions(server: &Weak<Server>, pending: &Pending) {
-    while let Some(ended) = pending.ended(signals::is_ending) {
+fn process_interruptions(server: &Weak<Server>, pending: &Pending) {
+    while let Some(terminated) = pending.next_terminated(signals::is_terminating) {
         let Some(server) = server.upgrade() else { return };
-        ended.into_iter().for_each(|unique| server.interrupt(unique));
+        terminated.into_iter().for_each(|unique| server.interrupt(unique));
     }
 }

@@ -4,8 +4,8 @@ mod reply;
 mod request;
 
 pub(crate) use reply::{
-    Entry, Folder, INIT_FLAGS, Negotiated, Ttl, attributes, entry, forget_name, init, invalidate, lock_found,
-    message, opened, seek, statistics, written,
+    Entry, FolderReply, INIT_FLAGS, Negotiated, Ttl, attributes, entry, init, invalidate, invalidate_name,
+    lock_found, opened, reply_header, seek, statistics, written,
 };
 pub(crate) use request::{
     AttributeChange, Header, LockKind, LockRange, NewTime, Operation, Request, SeekFrom, TRUNCATE,

@@ -14,13 +14,13 @@ use std::fmt::Write as _;
 /// Escapes text for display on one line. Characters that do not display as themselves become `\u{...}`.
 #[must_use]
 pub fn line(text: &str) -> String {
-    shown(text, is_deceptive)
+    escape(text, is_deceptive)
 }
 
 /// Escapes a path for display on one line, including runs of [`spaces`]. Keeps right-to-left letters, for interfaces
 /// that isolate them from the surrounding text.
 #[must_use]
-pub fn whole_path(text: &str) -> String {
+pub fn isolated_path(text: &str) -> String {
     spaces(&line(text))
 }
 
@@ -28,8 +28,8 @@ pub fn whole_path(text: &str) -> String {
 /// last component, because they would reorder the text that follows.
 #[must_use]
 pub fn path(text: &str) -> String {
-    let turns = text.rsplit_once('/').is_some_and(|(above, _)| above.chars().any(is_right_to_left));
-    spaces(&shown(text, |c| is_deceptive(c) || (turns && is_right_to_left(c))))
+    let is_reordering = text.rsplit_once('/').is_some_and(|(above, _)| above.chars().any(is_right_to_left));
+    spaces(&escape(text, |c| is_deceptive(c) || (is_reordering && is_right_to_left(c))))
 }
 
 /// Replaces each run of spaces with `\u{20}` and its length. A run could otherwise push the text that follows out of
@@ -49,26 +49,26 @@ pub fn spaces(text: &str) -> String {
     out
 }
 
-/// Quotes text that contains whitespace, so that it cannot be mistaken for part of the surrounding sentence. Quotation
+/// Quotes text that contains whitespace so that it cannot be mistaken for part of the surrounding sentence. Quotation
 /// marks in the text are escaped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     if !text.contains(char::is_whitespace) {
         return text.to_owned();
     }
-    format!("\u{201c}{}\u{201d}", shown(text, |c| matches!(c, '\u{201c}' | '\u{201d}')))
+    format!("\u{201c}{}\u{201d}", escape(text, |c| matches!(c, '\u{201c}' | '\u{201d}')))
 }
 
 /// Escapes text for display on several lines. Keeps line feeds and tabs.
 #[must_use]
 pub fn lines(text: &str) -> String {
-    shown(text, |c| is_deceptive(c) && !matches!(c, '\n' | '\t'))
+    escape(text, |c| is_deceptive(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Returns the first `most` characters of a text, followed by the number of omitted characters, if any.
+/// Returns the first `max` characters of a text, followed by the number of omitted characters, if any.
 #[must_use]
-pub fn head(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+pub fn head(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
         None => text.to_owned(),
         Some((at, _)) => {
             let (kept, rest) = text.split_at(at);
@@ -77,24 +77,24 @@ pub fn head(text: &str, most: usize) -> String {
     }
 }
 
-/// Returns at most `most` characters from the start and end of a text, with the number of omitted characters, if any,
+/// Returns at most `max` characters from the start and end of a text, with the number of omitted characters, if any,
 /// in between.
 #[must_use]
-pub fn ends(text: &str, most: usize) -> String {
+pub fn head_and_tail(text: &str, max: usize) -> String {
     let all = text.chars().count();
-    if all <= most {
+    if all <= max {
         return text.to_owned();
     }
-    let (start, end) = (most - most / 3, most / 3);
+    let (start, end) = (max - max / 3, max / 3);
     let head: String = text.chars().take(start).collect();
     let tail: String = text.chars().skip(all - end).collect();
     format!("{head} … ({} characters more) … {tail}", all - start - end)
 }
 
-fn shown(text: &str, hides: impl Fn(char) -> bool) -> String {
+fn escape(text: &str, must_escape: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if hides(c) {
+        if must_escape(c) {
             // Writing to a string cannot fail.
             let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
         } else {
@@ -117,12 +117,12 @@ pub fn is_deceptive(c: char) -> bool {
     GeneralCategoryGroup::Other.contains(category)
         || GeneralCategoryGroup::Separator.contains(category)
         || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
-        || BLANK.contains(&c)
+        || BLANK_GLYPHS.contains(&c)
 }
 
 /// Characters with an empty glyph that no Unicode property identifies: the blank Braille pattern, the null
 /// notehead, the Khitan small script filler, and the object replacement character.
-const BLANK: [char; 4] = ['\u{2800}', '\u{1d159}', '\u{16fe4}', '\u{fffc}'];
+const BLANK_GLYPHS: [char; 4] = ['\u{2800}', '\u{1d159}', '\u{16fe4}', '\u{fffc}'];
 
 /// Returns `true` if a character is a letter or digit of a right-to-left script.
 fn is_right_to_left(c: char) -> bool {
@@ -182,7 +182,7 @@ mod tests {
                 "{c:?}"
             );
         }
-        assert!(BLANK.into_iter().all(is_deceptive));
+        assert!(BLANK_GLYPHS.into_iter().all(is_deceptive));
     }
 
     #[test]
@@ -211,7 +211,10 @@ mod tests {
         assert_eq!(path("/docs/\u{5d0}/\u{5d1}"), "/docs/\\u{5d0}/\\u{5d1}");
         assert_eq!(path("/docs/\u{627}/1"), "/docs/\\u{627}/1");
         assert_eq!(path("/docs/\u{5d0}"), "/docs/\u{5d0}");
-        assert_eq!(whole_path("/docs/\u{5d0}/\u{5d1}  \u{202e}"), "/docs/\u{5d0}/\u{5d1}\\u{20}×2\\u{202e}");
+        assert_eq!(
+            isolated_path("/docs/\u{5d0}/\u{5d1}  \u{202e}"),
+            "/docs/\u{5d0}/\u{5d1}\\u{20}×2\\u{202e}"
+        );
         assert_eq!(path("/é/漢\u{202e}"), "/é/漢\\u{202e}");
     }
 
@@ -219,7 +222,7 @@ mod tests {
     fn omitted_characters_are_counted() {
         assert_eq!(head("äöü", 3), "äöü");
         assert_eq!(head("äöüß", 2), "äö … (2 characters more)");
-        assert_eq!(ends("äöüß", 4), "äöüß");
-        assert_eq!(ends("abcdefgh", 3), "ab … (5 characters more) … h");
+        assert_eq!(head_and_tail("äöüß", 4), "äöüß");
+        assert_eq!(head_and_tail("abcdefgh", 3), "ab … (5 characters more) … h");
     }
 }

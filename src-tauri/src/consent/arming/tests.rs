@@ -37,8 +37,8 @@ fn click(came: u32, moved: u32, pressed: u32) -> Events {
         READ,
         (came, Event::OnAllow(100, 100)),
         (moved, Event::OnAllow(112, 100)),
-        (pressed, Event::Down(By::Pointer)),
-        (pressed + 50, Event::Up(By::Pointer)),
+        (pressed, Event::Down(InputDevice::Pointer)),
+        (pressed + 50, Event::Up(InputDevice::Pointer)),
     ]
 }
 
@@ -62,14 +62,14 @@ fn early_or_short_movement_does_not_choose_allow() {
     // The small movements of a trembling hand do not add up to the required distance.
     let mut trembles: Events = vec![READ, (900, Event::OnAllow(100, 100))];
     trembles.extend((1..20).map(|n| (900 + n * 10, Event::OnAllow(100 + (n as i32 % 2) * 8, 100))));
-    trembles.extend([(1500, Event::Down(By::Pointer)), (1550, Event::Up(By::Pointer))]);
+    trembles.extend([(1500, Event::Down(InputDevice::Pointer)), (1550, Event::Up(InputDevice::Pointer))]);
     assert!(!run(false, &trembles));
 }
 
 #[test]
 fn a_resting_pointer_chooses_allow_by_moving_after_the_rest() {
     let still = [READ, (20, Event::OnAllow(100, 100)), (30, Event::OnAllow(120, 100))];
-    let press = |at| [(at, Event::Down(By::Pointer)), (at + 50, Event::Up(By::Pointer))];
+    let press = |at| [(at, Event::Down(InputDevice::Pointer)), (at + 50, Event::Up(InputDevice::Pointer))];
     assert!(!run(false, &[&still[..], &press(5000)].concat()));
     let moved = [(1000, Event::OnAllow(107, 100)), (1040, Event::OnAllow(100, 100))];
     assert!(run(false, &[&still[..], &moved, &press(1400)].concat()));
@@ -80,12 +80,12 @@ fn an_early_press_only_restarts_the_rest() {
     // In a measurement, a fast user pressed Allow 0.38 s after the dialog opened.
     let mut quick = click(300, 320, 380);
     assert_eq!(ignored(&quick), [380]);
-    quick.extend([(1100, Event::Down(By::Pointer)), (1150, Event::Up(By::Pointer))]);
+    quick.extend([(1100, Event::Down(InputDevice::Pointer)), (1150, Event::Up(InputDevice::Pointer))]);
     assert!(!run(false, &quick), "0.72 s later");
     quick.extend([
         (1950, Event::OnAllow(124, 100)),
-        (2000, Event::Down(By::Pointer)),
-        (2050, Event::Up(By::Pointer)),
+        (2000, Event::Down(InputDevice::Pointer)),
+        (2050, Event::Up(InputDevice::Pointer)),
     ]);
     assert!(run(false, &quick), "the pointer never left Allow");
 }
@@ -97,8 +97,8 @@ fn a_click_one_second_after_a_press_in_the_dialog_allows() {
         events.extend([
             (first + 500, Event::OnAllow(100, 100)),
             (first + 560, Event::OnAllow(115, 100)),
-            (first + 1000, Event::Down(By::Pointer)),
-            (first + 1060, Event::Up(By::Pointer)),
+            (first + 1000, Event::Down(InputDevice::Pointer)),
+            (first + 1060, Event::Up(InputDevice::Pointer)),
         ]);
         events
     };
@@ -121,8 +121,8 @@ fn rapid_clicks_are_all_ignored() {
     let mut events: Events = vec![READ, (1000, Event::Inside), (1400, Event::OnAllow(100, 100))];
     events.push((1450, Event::OnAllow(120, 100)));
     for n in 0..10 {
-        events.push((1600 + n * 600, Event::Down(By::Pointer)));
-        events.push((1660 + n * 600, Event::Up(By::Pointer)));
+        events.push((1600 + n * 600, Event::Down(InputDevice::Pointer)));
+        events.push((1660 + n * 600, Event::Up(InputDevice::Pointer)));
     }
     assert!(!run(false, &events));
     assert_eq!(ignored(&events).len(), 10, "and each is reported");
@@ -135,9 +135,9 @@ fn alt_a_allows_after_a_key_focused_allow() {
         (100, Event::Focused(true)),
         (1000, Event::Press),
         (1000, Event::Keyed(true)),
-        (1900, Event::Down(By::Key)),
-        (1930, Event::Down(By::Key)),
-        (1950, Event::Up(By::Key)),
+        (1900, Event::Down(InputDevice::Key)),
+        (1930, Event::Down(InputDevice::Key)),
+        (1950, Event::Up(InputDevice::Key)),
     ];
     assert!(run(false, &press));
     assert!(!run(true, &press));
@@ -152,9 +152,9 @@ fn a_repeating_key_is_one_press_even_after_the_rest() {
         READ,
         (100, Event::Focused(true)),
         (150, Event::Keyed(true)),
-        (200, Event::Down(By::Key)),
-        (1900, Event::Down(By::Key)),
-        (2900, Event::Up(By::Key)),
+        (200, Event::Down(InputDevice::Key)),
+        (1900, Event::Down(InputDevice::Key)),
+        (2900, Event::Up(InputDevice::Key)),
     ];
     assert!(!run(false, &held) && !run(true, &held));
     assert_eq!(ignored(&held), [200], "it is reported once");
@@ -180,8 +180,8 @@ fn any_event_in_between_restarts_the_rest() {
         Event::InView(InView::OffScreen),
         Event::Read(false),
         Event::Slow(true),
-        Event::Down(By::Key),
-        Event::Down(By::Touch),
+        Event::Down(InputDevice::Key),
+        Event::Down(InputDevice::Touch),
         Event::Action,
         Event::OffAllow,
     ];
@@ -212,7 +212,7 @@ fn uncovering_the_dialog_restarts_the_rest() {
 
 #[test]
 fn touch_allows_with_a_second_touch_after_another_rest() {
-    let touch = |at| [(at, Event::Down(By::Touch)), (at + 50, Event::Up(By::Touch))];
+    let touch = |at| [(at, Event::Down(InputDevice::Touch)), (at + 50, Event::Up(InputDevice::Touch))];
     let touches = |first, second| [&[READ][..], &touch(first), &touch(second)].concat();
     assert!(!run(false, &touches(900, 1650)), "too soon");
     assert!(!run(false, &touches(700, 1600)), "the first was before the rest");
@@ -227,8 +227,8 @@ fn a_screen_reader_press_requires_a_rest_after_a_repeating_key() {
         READ,
         (20, Event::Focused(true)),
         (900, Event::Keyed(true)),
-        (1800, Event::Down(By::Key)),
-        (2500, Event::Down(By::Key)),
+        (1800, Event::Down(InputDevice::Key)),
+        (2500, Event::Down(InputDevice::Key)),
         (2700, Event::Action),
     ];
     assert!(!run(false, &held));
@@ -252,18 +252,21 @@ fn stages_follow_the_user_from_opening_to_allow() {
     assert_eq!(tell(820, Event::InView(InView::Covered), 900), nothing(Stage::Covered));
     assert_eq!(tell(950, Event::InView(InView::OffScreen), 960), nothing(Stage::OffScreen));
     let _ = tell(1000, Event::InView(InView::Whole), 1000);
-    assert_eq!(tell(1100, Event::OnAllow(0, 0), 1800), nothing(Stage::Still));
+    assert_eq!(tell(1100, Event::OnAllow(0, 0), 1800), nothing(Stage::MovePointer));
     let _ = tell(1700, Event::OffAllow, 1800);
-    assert_eq!(tell(1800, Event::OnAllow(0, 0), 1800), nothing(Stage::Still));
+    assert_eq!(tell(1800, Event::OnAllow(0, 0), 1800), nothing(Stage::MovePointer));
     assert_eq!(tell(1900, Event::OnAllow(9, 9), 1900), nothing(Stage::Resting(at(1800), at(2050))));
-    assert_eq!(tell(1950, Event::OnAllow(9, 9), 2050), nothing(Stage::Armed(By::Pointer)));
-    assert_eq!(tell(2200, Event::Down(By::Pointer), 2300), nothing(Stage::Holding(at(2200), at(2900))));
-    assert_eq!(tell(2250, Event::Focused(true), 2900), nothing(Stage::LetGo));
-    assert_eq!(tell(2300, Event::Up(By::Pointer), 3100).0, Effect::Ignored, "let go too early");
+    assert_eq!(tell(1950, Event::OnAllow(9, 9), 2050), nothing(Stage::Armed(InputDevice::Pointer)));
+    assert_eq!(
+        tell(2200, Event::Down(InputDevice::Pointer), 2300),
+        nothing(Stage::Holding(at(2200), at(2900)))
+    );
+    assert_eq!(tell(2250, Event::Focused(true), 2900), nothing(Stage::Release));
+    assert_eq!(tell(2300, Event::Up(InputDevice::Pointer), 3100).0, Effect::Ignored, "let go too early");
     // Allow is still chosen, so the next press requires only a rest period.
-    assert_eq!(tell(2310, Event::Keyed(false), 3000), nothing(Stage::Armed(By::Pointer)));
-    let _ = tell(3000, Event::Down(By::Pointer), 3000);
-    assert_eq!(tell(3700, Event::Up(By::Pointer), 3700).0, Effect::Allowed);
+    assert_eq!(tell(2310, Event::Keyed(false), 3000), nothing(Stage::Armed(InputDevice::Pointer)));
+    let _ = tell(3000, Event::Down(InputDevice::Pointer), 3000);
+    assert_eq!(tell(3700, Event::Up(InputDevice::Pointer), 3700).0, Effect::Allowed);
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -278,7 +281,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => prop::sample::select(vec![InView(Whole), InView(Whole), InView(Covered), InView(OffScreen), Focused(true), Focused(true), Focused(false)]),
         3 => prop::sample::select(vec![Read(true), Read(true), Read(true), Read(false), Keyed(true), Keyed(true), Keyed(false)]),
         4 => prop::sample::select(vec![OnAllow(0, 0), OnAllow(9, 0), OnAllow(20, 0), OnAllow(20, 0), OffAllow]),
-        6 => prop::sample::select(vec![Down(By::Pointer), Up(By::Pointer), Down(By::Key), Up(By::Key), Down(By::Touch), Up(By::Touch)]),
+        6 => prop::sample::select(vec![Down(InputDevice::Pointer), Up(InputDevice::Pointer), Down(InputDevice::Key), Up(InputDevice::Key), Down(InputDevice::Touch), Up(InputDevice::Touch)]),
     ]
 }
 
@@ -297,7 +300,7 @@ fn history() -> impl Strategy<Value = Events> {
 
 /// Returns events that release every press, then report the dialog as read and in view.
 fn calm(at: u32) -> Events {
-    let ends = [By::Pointer, By::Touch, By::Key].map(Event::Up);
+    let ends = [InputDevice::Pointer, InputDevice::Touch, InputDevice::Key].map(Event::Up);
     let rest = [Event::Read(true), Event::InView(InView::Whole), Event::Slow(false)];
     ends.into_iter().chain(rest).map(|event| (at, event)).collect()
 }
@@ -334,8 +337,8 @@ proptest! {
         prop_assume!(!run(slow, &events));
         events.extend([
             (last + 810, Event::OnAllow(came + 60, 0)),
-            (last + 1100, Event::Down(By::Pointer)),
-            (last + 1160, Event::Up(By::Pointer)),
+            (last + 1100, Event::Down(InputDevice::Pointer)),
+            (last + 1160, Event::Up(InputDevice::Pointer)),
         ]);
         prop_assert!(run(slow, &events), "{events:?}");
     }
@@ -352,8 +355,8 @@ proptest! {
             (last + 960, Event::Changed),
             (last + 1500, Event::OnAllow(0, 0)),
             (last + 1550, Event::OnAllow(60, 0)),
-            (last + 1900, Event::Down(By::Pointer)),
-            (last + 1960, Event::Up(By::Pointer)),
+            (last + 1900, Event::Down(InputDevice::Pointer)),
+            (last + 1960, Event::Up(InputDevice::Pointer)),
         ]);
         prop_assert!(run(slow, &events), "{events:?}");
     }
@@ -374,8 +377,8 @@ fn random_sequences_allow_in_every_way() {
             .find(|(at, event)| arming.on(*event, start + MS * *at) == Effect::Allowed)
             .map(|(_, event)| *event);
         match yes {
-            Some(Event::Up(By::Pointer)) => yeses[0] += 1,
-            Some(Event::Up(By::Touch)) => yeses[1] += 1,
+            Some(Event::Up(InputDevice::Pointer)) => yeses[0] += 1,
+            Some(Event::Up(InputDevice::Touch)) => yeses[1] += 1,
             Some(_) => yeses[2] += 1,
             None => {}
         }

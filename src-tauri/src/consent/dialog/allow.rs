@@ -67,14 +67,14 @@ impl Allow {
         if (self.filled.replace(filled) - filled).abs() > f64::EPSILON {
             self.ring.queue_draw();
         }
-        let hint = hint::words(stage, slow, &self.label.text());
+        let hint = hint::text(stage, slow, &self.label.text());
         if self.hint.text() != *hint {
             self.hint.set_text(&hint);
             rows::describe(&self.button, &self.label.text(), &hint);
             rows::announce(&self.button, &hint);
         }
         let style = self.button.style_context();
-        if hint::counts(stage) {
+        if hint::is_armed(stage) {
             style.add_class("ic-armed");
         } else {
             style.remove_class("ic-armed");

@@ -35,9 +35,9 @@ impl Ticks {
         let calls = calls.iter().map(|call| {
             let (row, tick) = row(call, &mut blocks);
             list.pack_start(&row, false, false, 0);
-            let told = Rc::clone(&changed);
+            let notify = Rc::clone(&changed);
             tick.tick.connect_toggled(move |_| {
-                if let Some(changed) = told.borrow().as_ref() {
+                if let Some(changed) = notify.borrow().as_ref() {
                     changed();
                 }
             });

@@ -94,7 +94,7 @@ impl Choices {
         let Some(choice) = self.0.choices.get(self.0.offer.get()) else { return };
         let mut first: Option<gtk::RadioButton> = None;
         for lifetime in choice.lifetimes.iter().copied() {
-            let radio = rows::radio(lifetime.words(), first.as_ref());
+            let radio = rows::radio(lifetime.label(), first.as_ref());
             radio.set_active(lifetime == self.0.lifetime.get());
             let weak = Rc::downgrade(&self.0);
             radio.connect_toggled(move |radio| {

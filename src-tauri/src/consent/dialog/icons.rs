@@ -4,7 +4,7 @@
 //!   identity. The text beside it states the verified facts.
 
 use super::rows;
-use crate::consent::view::ServerSign;
+use crate::consent::view::ServerIcon;
 use gtk::prelude::*;
 use gtk::{Align, cairo, glib};
 use std::f64::consts::PI;
@@ -38,7 +38,7 @@ pub(super) fn host(text: &str) -> gtk::Label {
 }
 
 /// Creates a server's icon in the colour of the surrounding text.
-pub(super) fn server(sign: ServerSign) -> gtk::DrawingArea {
+pub(super) fn server(sign: ServerIcon) -> gtk::DrawingArea {
     let icon = gtk::DrawingArea::new();
     icon.set_size_request(SERVER, SERVER);
     icon.set_valign(Align::Start);
@@ -54,13 +54,13 @@ pub(super) fn server(sign: ServerSign) -> gtk::DrawingArea {
     icon
 }
 
-fn draw(canvas: &cairo::Context, sign: ServerSign) -> Result<(), cairo::Error> {
+fn draw(canvas: &cairo::Context, sign: ServerIcon) -> Result<(), cairo::Error> {
     canvas.scale(f64::from(SERVER) / GRID, f64::from(SERVER) / GRID);
     canvas.set_line_width(2.0);
     canvas.set_line_cap(cairo::LineCap::Round);
     canvas.set_line_join(cairo::LineJoin::Round);
     match sign {
-        ServerSign::Sandboxed => {
+        ServerIcon::Sandboxed => {
             canvas.move_to(12.0, 2.5);
             canvas.line_to(20.0, 5.5);
             canvas.line_to(20.0, 13.0);
@@ -70,13 +70,13 @@ fn draw(canvas: &cairo::Context, sign: ServerSign) -> Result<(), cairo::Error> {
             canvas.close_path();
             lines(canvas, &[(9.0, 12.0), (11.0, 14.0), (15.0, 10.0)]);
         }
-        ServerSign::Open => {
+        ServerIcon::Open => {
             lines(canvas, &[(12.0, 3.0), (22.0, 20.0), (2.0, 20.0)]);
             canvas.close_path();
             lines(canvas, &[(12.0, 9.0), (12.0, 13.0)]);
             lines(canvas, &[(12.0, 17.0), (12.0, 17.0)]);
         }
-        ServerSign::Remote => {
+        ServerIcon::Remote => {
             canvas.arc(9.0, 13.0, 6.0, PI / 2.0, PI * 1.75);
             canvas.arc(17.5, 14.5, 4.5, -PI / 2.0, PI / 2.0);
             canvas.close_path();

@@ -4,7 +4,7 @@
 //! - Presses of Allow never reach the toolkit's button, which does not distinguish Enter, Space and clicks.
 
 use super::Inner;
-use crate::consent::arming::{By, Event};
+use crate::consent::arming::{Event, InputDevice};
 use gtk::gdk::{self, CrossingMode, ModifierType};
 use gtk::glib::Propagation;
 use gtk::prelude::*;
@@ -21,7 +21,7 @@ impl Inner {
         self.connect_presses();
         self.connect_allow();
         self.connect_focus();
-        self.connect_place();
+        self.connect_bounds();
     }
 
     fn connect_presses(self: &Rc<Self>) {
@@ -43,7 +43,7 @@ impl Inner {
                     let is_first = gesture.current_button() == gdk::BUTTON_PRIMARY;
                     inner.on(if is_first { Event::Inside } else { Event::Press });
                 }
-                inner.work();
+                inner.record_activity();
             }
         });
         self.gesture.replace(Some(gesture));
@@ -91,14 +91,14 @@ impl Inner {
             // Ignores the additional event that the toolkit sends for a double click.
             if let Some(inner) = weak.upgrade().filter(|_| event.event_type() == gdk::EventType::ButtonPress)
             {
-                inner.on(if event.button() == 1 { Event::Down(By::Pointer) } else { Event::Press });
+                inner.on(if event.button() == 1 { Event::Down(InputDevice::Pointer) } else { Event::Press });
             }
             Propagation::Stop
         });
         let weak = Rc::downgrade(self);
         button.connect_button_release_event(move |_, event| {
             if let Some(inner) = weak.upgrade().filter(|_| event.button() == 1) {
-                inner.end_press(By::Pointer, event.position());
+                inner.end_press(InputDevice::Pointer, event.position());
             }
             Propagation::Stop
         });
@@ -107,9 +107,9 @@ impl Inner {
             if let Some(inner) = weak.upgrade() {
                 let kind = event.event_type();
                 if kind == gdk::EventType::TouchBegin {
-                    inner.on(Event::Down(By::Touch));
+                    inner.on(Event::Down(InputDevice::Touch));
                 } else if kind == gdk::EventType::TouchEnd {
-                    inner.end_press(By::Touch, event.coords().unwrap_or((-1.0, -1.0)));
+                    inner.end_press(InputDevice::Touch, event.coords().unwrap_or((-1.0, -1.0)));
                 } else if kind == gdk::EventType::TouchCancel {
                     inner.on(Event::Press);
                 }
@@ -145,15 +145,15 @@ impl Inner {
         });
     }
 
-    fn connect_place(self: &Rc<Self>) {
+    fn connect_bounds(self: &Rc<Self>) {
         let window = &self.layout.window;
         let weak = Rc::downgrade(self);
         window.connect_configure_event(move |_, event| {
             if let Some(inner) = weak.upgrade() {
-                let place = (event.position(), event.size());
-                if inner.place.replace(Some(place)) != Some(place) {
+                let position = (event.position(), event.size());
+                if inner.bounds.replace(Some(position)) != Some(position) {
                     inner.on(Event::Changed);
-                    inner.avoid_last_allow_place();
+                    inner.avoid_last_allow_position();
                 }
             }
             false
@@ -171,7 +171,7 @@ impl Inner {
             scrolled.connect_value_changed(move |_| {
                 if let Some(inner) = weak.upgrade() {
                     inner.on(Event::Changed);
-                    inner.work();
+                    inner.record_activity();
                 }
             });
         }
@@ -182,7 +182,7 @@ impl Inner {
         let kind = event.event_type();
         if let Some(event) = event.downcast_ref::<gdk::EventVisibility>() {
             self.unobscured.set(event.state() == gdk::VisibilityState::Unobscured);
-            self.on(Event::InView(self.look()));
+            self.on(Event::InView(self.visibility()));
         }
         let hides = gdk::WindowState::ICONIFIED | gdk::WindowState::WITHDRAWN;
         let hidden = event
@@ -191,9 +191,9 @@ impl Inner {
         if hidden || [Map, Unmap].contains(&kind) {
             self.on(Event::Changed);
         }
-        let came = kind == EnterNotify && event.root_coords().is_some_and(|at| !self.pointer_stood_at(at));
+        let came = kind == EnterNotify && event.root_coords().is_some_and(|at| !self.pointer_was_at(at));
         if came || [MotionNotify, KeyPress, ButtonPress, Scroll].contains(&kind) {
-            self.work();
+            self.record_activity();
         }
     }
 
@@ -209,8 +209,8 @@ impl Inner {
         }
     }
 
-    fn end_press(self: &Rc<Self>, by: By, place: (f64, f64)) {
-        self.on(if self.on_allow(place) { Event::Up(by) } else { Event::Press });
+    fn end_press(self: &Rc<Self>, by: InputDevice, position: (f64, f64)) {
+        self.on(if self.on_allow(position) { Event::Up(by) } else { Event::Press });
     }
 
     fn on_allow(&self, (x, y): (f64, f64)) -> bool {
@@ -219,9 +219,9 @@ impl Inner {
     }
 
     fn key_down(self: &Rc<Self>, key: &gdk::EventKey) -> Propagation {
-        self.work();
-        if is_a(key) && key.state().contains(ModifierType::MOD1_MASK) {
-            self.on(Event::Down(By::Key));
+        self.record_activity();
+        if is_letter_a(key) && key.state().contains(ModifierType::MOD1_MASK) {
+            self.on(Event::Down(InputDevice::Key));
             return Propagation::Stop;
         }
         if is_held_with_others(key) {
@@ -251,15 +251,15 @@ impl Inner {
 
     fn key_up(self: &Rc<Self>, key: &gdk::EventKey) -> Propagation {
         let alt = [keys::Alt_L, keys::Alt_R, keys::Meta_L, keys::Meta_R].contains(&key.keyval());
-        if alt || is_a(key) {
-            self.on(Event::Up(By::Key));
+        if alt || is_letter_a(key) {
+            self.on(Event::Up(InputDevice::Key));
         }
         Propagation::Proceed
     }
 
     /// Returns `true` if the pointer was at this screen position at the last check.
-    fn pointer_stood_at(&self, (x, y): (f64, f64)) -> bool {
-        let (was_x, was_y) = self.pointer_was.get();
+    fn pointer_was_at(&self, (x, y): (f64, f64)) -> bool {
+        let (was_x, was_y) = self.last_pointer.get();
         (x - f64::from(was_x)).abs() < 2.0 && (y - f64::from(was_y)).abs() < 2.0
     }
 
@@ -268,7 +268,7 @@ impl Inner {
         let seat = gdk::Display::default().and_then(|display| display.default_seat());
         if let Some(pointer) = seat.and_then(|seat| seat.pointer()) {
             let (_, x, y) = pointer.position();
-            self.pointer_was.set((x, y));
+            self.last_pointer.set((x, y));
         }
     }
 }
@@ -281,7 +281,7 @@ fn is_held_with_others(key: &gdk::EventKey) -> bool {
 }
 
 /// Returns `true` if the key is the letter A, even on a keyboard layout for another script.
-fn is_a(key: &gdk::EventKey) -> bool {
+fn is_letter_a(key: &gdk::EventKey) -> bool {
     let is = |value: gdk::keys::Key| value == keys::a || value == keys::A;
     is(key.keyval())
         || gdk::Display::default()

@@ -9,7 +9,7 @@ use super::choices::Choices;
 use super::denials::Denials;
 use super::rows::Block;
 use super::{icons, palette, rows};
-use crate::consent::clock::waiting_words;
+use crate::consent::clock::format_waiting;
 use crate::consent::hint;
 use crate::consent::read_progress::Extent;
 use crate::consent::view::{ConsentView, TextBlock};
@@ -128,7 +128,7 @@ impl Layout {
         allow.hint.set_line_wrap(true);
         allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
         // Reserves space for the longest hint, because a taller hint would move Allow and restart the rest period.
-        allow.hint.set_text(hint::LONGEST);
+        allow.hint.set_text(hint::LONGEST_HINT);
         allow.hint.set_size_request(-1, allow.hint.preferred_height().1);
         allow.hint.set_text("");
         let foot = gtk::Box::new(Orientation::Vertical, 6);
@@ -287,7 +287,7 @@ impl Layout {
 
 fn window(sentence: &str) -> gtk::Dialog {
     let window = gtk::Dialog::new();
-    let title = format!("IronCurtain: {}", visible::ends(sentence, TITLE_CHARS));
+    let title = format!("IronCurtain: {}", visible::head_and_tail(sentence, TITLE_CHARS));
     window.set_title(&title);
     window.set_resizable(false);
     window.set_position(gtk::WindowPosition::CenterAlways);
@@ -385,7 +385,7 @@ fn note() -> (gtk::Entry, gtk::Box) {
 fn waiting(clock: &gtk::Label, more: &gtk::Label, together: &gtk::Button) -> gtk::Box {
     clock.set_xalign(0.0);
     // Gives the label its final height before the window is fitted to the screen.
-    clock.set_text(&waiting_words(Duration::ZERO));
+    clock.set_text(&format_waiting(Duration::ZERO));
     if rows::fitting(rows::WIDE) < rows::WIDE {
         clock.set_line_wrap(true);
         clock.set_max_width_chars(NARROW);

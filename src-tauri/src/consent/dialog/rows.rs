@@ -26,7 +26,7 @@ const MIN: i32 = 12;
 const LABEL_CHARS: i32 = 56;
 
 /// Horizontal space in pixels needed beside the text: borders, a scroll bar and the window manager's frame.
-const BESIDE: i32 = 110;
+const MARGINS: i32 = 110;
 
 /// Returns `chars`, or fewer if that many characters do not fit on the screen. All labels use the same unit.
 pub(super) fn fitting(chars: i32) -> i32 {
@@ -36,7 +36,7 @@ pub(super) fn fitting(chars: i32) -> i32 {
     font.set_weight(pango::Weight::Semibold);
     let metrics = context.metrics(Some(&font), None);
     let one = metrics.approximate_char_width().max(metrics.approximate_digit_width()).max(1);
-    let room = (screen_size().0 - BESIDE).saturating_mul(pango::SCALE) / one;
+    let room = (screen_size().0 - MARGINS).saturating_mul(pango::SCALE) / one;
     if room < WIDE { (chars * room / WIDE).max(MIN) } else { chars }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: 
     }
 }
 
-/// Makes screen readers announce a text, if the toolkit supports it.
+/// Makes screen readers announce a message, if the toolkit supports it.
 pub(super) fn announce(widget: &impl IsA<gtk::Widget>, text: &str) {
     if let Some(accessible) = widget.accessible()
         && glib::subclass::SignalId::lookup("announcement", accessible.type_()).is_some()

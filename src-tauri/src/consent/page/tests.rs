@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 /// Measurement with all required text in view.
-const ALL_IN_VIEW: Did = Did::LaidOut { above: 0.0, room: 400.0, height: 380.0 };
+const ALL_IN_VIEW: PageEvent = PageEvent::LaidOut { above: 0.0, room: 400.0, height: 380.0 };
 
 /// Page, the time at which it opened, and the number of its next report.
 struct Scene {
@@ -21,24 +21,24 @@ impl Scene {
         let view = ConsentView::new(&question(), Path::new("/home/ada"));
         let countdown = Countdown::new(view.deadline, opened);
         let mut page = Page::new(1, view, countdown, false, opened);
-        page.window(Event::Focused(true), opened);
-        page.sized(600.0, opened);
+        page.on_window_event(Event::Focused(true), opened);
+        page.set_window_height(600.0, opened);
         Self { page, opened, next: 0 }
     }
 
     /// Reports an event `ms` milliseconds after the page opened.
-    fn at(&mut self, ms: u64, did: Did) -> Option<DialogResult> {
+    fn at(&mut self, ms: u64, event: PageEvent) -> Option<DialogResult> {
         let number = self.next;
         self.next += 1;
-        self.numbered(ms, number, did)
+        self.numbered(ms, number, event)
     }
 
-    fn numbered(&mut self, ms: u64, number: u64, did: Did) -> Option<DialogResult> {
-        self.page.on(number, did, self.opened + Duration::from_millis(ms)).0
+    fn numbered(&mut self, ms: u64, number: u64, event: PageEvent) -> Option<DialogResult> {
+        self.page.on(number, event, self.opened + Duration::from_millis(ms)).0
     }
 
     fn hint(&mut self, ms: u64) -> Cow<'static, str> {
-        self.page.changing(self.opened + Duration::from_millis(ms)).hint
+        self.page.update(self.opened + Duration::from_millis(ms)).hint
     }
 
     /// Reports everything that must precede a press of Allow. A press is then accepted from 1.3 s after the page
@@ -51,8 +51,8 @@ impl Scene {
 
     /// Moves the pointer onto Allow, then across it.
     fn point(&mut self, ms: u64) {
-        assert_eq!(self.at(ms, Did::OnAllow { x: 500, y: 500 }), None);
-        assert_eq!(self.at(ms, Did::OnAllow { x: 520, y: 500 }), None);
+        assert_eq!(self.at(ms, PageEvent::OnAllow { x: 500, y: 500 }), None);
+        assert_eq!(self.at(ms, PageEvent::OnAllow { x: 520, y: 500 }), None);
     }
 }
 
@@ -68,31 +68,35 @@ fn no(note: Option<&str>, reach: DenialReach) -> Option<DialogResult> {
 fn a_deliberate_held_press_allows() {
     let mut scene = Scene::new().aimed();
     assert_eq!(scene.hint(1_300), "Press and hold here to allow");
-    assert_eq!(scene.at(1_300, Did::Down { by: By::Pointer }), None);
+    assert_eq!(scene.at(1_300, PageEvent::Down { by: InputDevice::Pointer }), None);
     assert_eq!(scene.hint(1_500), "Keep holding");
-    assert_eq!(scene.at(2_010, Did::Up { by: By::Pointer }), yes(Lifetime::Once));
-    assert_eq!(scene.at(2_020, Did::Deny { note: String::new(), reach: Reach::Call }), None, "it is over");
+    assert_eq!(scene.at(2_010, PageEvent::Up { by: InputDevice::Pointer }), yes(Lifetime::Once));
+    assert_eq!(
+        scene.at(2_020, PageEvent::Deny { note: String::new(), reach: Reach::Call }),
+        None,
+        "it is over"
+    );
 
     let mut keyed = Scene::new();
     keyed.at(10, ALL_IN_VIEW);
-    keyed.at(20, Did::Keyed { on: true });
-    keyed.at(900, Did::Down { by: By::Key });
-    assert_eq!(keyed.at(1_700, Did::Up { by: By::Key }), yes(Lifetime::Once));
+    keyed.at(20, PageEvent::Keyed { on: true });
+    keyed.at(900, PageEvent::Down { by: InputDevice::Key });
+    assert_eq!(keyed.at(1_700, PageEvent::Up { by: InputDevice::Key }), yes(Lifetime::Once));
 }
 
 #[test]
 fn every_condition_of_a_press_is_required() {
     let press = |mut scene: Scene, from: u64, until: u64| {
-        scene.at(from, Did::Down { by: By::Pointer });
-        scene.at(until, Did::Up { by: By::Pointer })
+        scene.at(from, PageEvent::Down { by: InputDevice::Pointer });
+        scene.at(until, PageEvent::Up { by: InputDevice::Pointer })
     };
     assert_eq!(press(Scene::new().aimed(), 1_300, 2_010), yes(Lifetime::Once), "the twin");
     assert_eq!(press(Scene::new().aimed(), 1_300, 1_900), None, "let go too soon");
     assert_eq!(press(Scene::new().aimed(), 1_100, 2_010), None, "pressed at once");
     let mut early = Scene::new().aimed();
-    assert_eq!(early.page.changing(early.opened).ignored, 0);
-    early.at(1_100, Did::Down { by: By::Pointer });
-    assert_eq!(early.page.changing(early.opened).ignored, 1, "the page says that it did not count");
+    assert_eq!(early.page.update(early.opened).ignored, 0);
+    early.at(1_100, PageEvent::Down { by: InputDevice::Pointer });
+    assert_eq!(early.page.update(early.opened).ignored, 1, "the page says that it did not count");
     let mut unread = Scene::new();
     unread.point(1_000);
     assert_eq!(press(unread, 1_300, 2_010), None, "not read");
@@ -101,10 +105,10 @@ fn every_condition_of_a_press_is_required() {
     parked.at(10, ALL_IN_VIEW);
     assert_eq!(press(parked, 1_300, 2_010), None, "the pointer was there before");
     let mut moved = Scene::new().aimed();
-    moved.page.window(Event::Changed, moved.opened + Duration::from_millis(1_200));
+    moved.page.on_window_event(Event::Changed, moved.opened + Duration::from_millis(1_200));
     assert_eq!(press(moved, 1_300, 2_010), None, "the window moved");
     let mut chose = Scene::new().aimed();
-    chose.at(1_250, Did::Choose { offer: 0, lifetime: 1 });
+    chose.at(1_250, PageEvent::Choose { offer: 0, lifetime: 1 });
     assert_eq!(press(chose, 1_300, 2_010), None, "it is another yes now");
 }
 
@@ -112,13 +116,13 @@ fn every_condition_of_a_press_is_required() {
 fn allow_requires_that_everything_was_in_view() {
     let press = |mut scene: Scene| {
         scene.point(1_000);
-        scene.at(1_300, Did::Down { by: By::Pointer });
-        scene.at(2_010, Did::Up { by: By::Pointer })
+        scene.at(1_300, PageEvent::Down { by: InputDevice::Pointer });
+        scene.at(2_010, PageEvent::Up { by: InputDevice::Pointer })
     };
-    let measured = |above: f64, room: f64, height: f64, tall: f64| {
+    let measured = |above: f64, room: f64, height: f64, window_height: f64| {
         let mut scene = Scene::new();
-        scene.page.sized(tall, scene.opened);
-        scene.at(10, Did::LaidOut { above, room, height });
+        scene.page.set_window_height(window_height, scene.opened);
+        scene.at(10, PageEvent::LaidOut { above, room, height });
         scene
     };
     assert_eq!(press(measured(0.0, 400.0, 380.0, 600.0)), yes(Lifetime::Once), "all of it is in view");
@@ -128,13 +132,13 @@ fn allow_requires_that_everything_was_in_view() {
     assert_eq!(press(measured(0.0, 400.0, 380.0, 0.0)), None, "the window's height is unknown");
     assert_eq!(press(measured(0.0, 0.0, 0.0, 600.0)), None, "nothing is laid out");
     let mut grew = measured(0.0, 400.0, 380.0, 600.0);
-    grew.at(100, Did::LaidOut { above: 0.0, room: 400.0, height: 900.0 });
+    grew.at(100, PageEvent::LaidOut { above: 0.0, room: 400.0, height: 900.0 });
     assert_eq!(press(grew), None, "there is more of it now");
     let mut shrank = measured(0.0, 400.0, 380.0, 600.0);
-    shrank.page.sized(200.0, shrank.opened + Duration::from_millis(100));
+    shrank.page.set_window_height(200.0, shrank.opened + Duration::from_millis(100));
     assert_eq!(press(shrank), None, "the window has less room now");
     let mut scrolls = measured(500.0, 400.0, 900.0, 600.0);
-    scrolls.at(1_200, Did::LaidOut { above: 0.0, room: 400.0, height: 900.0 });
+    scrolls.at(1_200, PageEvent::LaidOut { above: 0.0, room: 400.0, height: 900.0 });
     assert_eq!(press(scrolls), None, "it moved under the pointer");
 }
 
@@ -142,8 +146,12 @@ fn allow_requires_that_everything_was_in_view() {
 fn a_report_out_of_order_counts_as_another_press() {
     for (number, why) in [(1, "a repeated report"), (7, "something is missing")] {
         let mut scene = Scene::new().aimed();
-        assert_eq!(scene.numbered(1_300, number, Did::Down { by: By::Pointer }), None);
-        assert_eq!(scene.numbered(2_010, number + 1, Did::Up { by: By::Pointer }), None, "{why}");
+        assert_eq!(scene.numbered(1_300, number, PageEvent::Down { by: InputDevice::Pointer }), None);
+        assert_eq!(
+            scene.numbered(2_010, number + 1, PageEvent::Up { by: InputDevice::Pointer }),
+            None,
+            "{why}"
+        );
         // After a rest period, the user can still allow the call.
         let mut again = Scene { next: number + 2, ..scene };
         assert_eq!(
@@ -151,29 +159,29 @@ fn a_report_out_of_order_counts_as_another_press() {
             "To allow: move the pointer slightly on Allow, or press Tab until you are on it"
         );
         again.point(3_000);
-        again.at(3_300, Did::Down { by: By::Pointer });
-        assert_eq!(again.at(4_100, Did::Up { by: By::Pointer }), yes(Lifetime::Once), "{why}");
+        again.at(3_300, PageEvent::Down { by: InputDevice::Pointer });
+        assert_eq!(again.at(4_100, PageEvent::Up { by: InputDevice::Pointer }), yes(Lifetime::Once), "{why}");
     }
     let mut scene = Scene::new();
-    let deny = Did::Deny { note: " not now ".into(), reach: Reach::Session };
+    let deny = PageEvent::Deny { note: " not now ".into(), reach: Reach::Session };
     assert_eq!(scene.numbered(5, 9, deny), no(Some("not now"), DenialReach::Session), "a no always counts");
 }
 
 #[test]
 fn allows_the_chosen_lifetime_and_ignores_invalid_choices() {
     let mut scene = Scene::new();
-    scene.at(5, Did::Choose { offer: 4, lifetime: 0 });
-    scene.at(6, Did::Choose { offer: 0, lifetime: 9 });
-    assert_eq!(scene.page.changing(scene.opened).allow, "Allow once");
-    scene.at(7, Did::Choose { offer: 0, lifetime: 1 });
-    let shown = scene.page.changing(scene.opened);
+    scene.at(5, PageEvent::Choose { offer: 4, lifetime: 0 });
+    scene.at(6, PageEvent::Choose { offer: 0, lifetime: 9 });
+    assert_eq!(scene.page.update(scene.opened).allow, "Allow once");
+    scene.at(7, PageEvent::Choose { offer: 0, lifetime: 1 });
+    let shown = scene.page.update(scene.opened);
     assert_eq!(
         (shown.allow.as_str(), shown.outcome.as_str()),
         ("Allow for this session", "Claude Code may create this one file until this session ends.")
     );
     let mut scene = scene.aimed();
-    scene.at(1_300, Did::Down { by: By::Pointer });
-    assert_eq!(scene.at(2_010, Did::Up { by: By::Pointer }), yes(Lifetime::Session));
+    scene.at(1_300, PageEvent::Down { by: InputDevice::Pointer });
+    assert_eq!(scene.at(2_010, PageEvent::Up { by: InputDevice::Pointer }), yes(Lifetime::Session));
 }
 
 #[test]
@@ -182,30 +190,30 @@ fn closing_and_timeout_deny() {
     assert_eq!(closed.page.close(), no(None, DenialReach::Call));
     assert_eq!(closed.page.close(), None);
     let mut late = Scene::new().aimed();
-    assert_eq!(late.page.late(late.opened + Duration::from_millis(45_000)), None);
+    assert_eq!(late.page.expire(late.opened + Duration::from_millis(45_000)), None);
     // User activity restarts the countdown.
-    late.at(45_005, Did::Down { by: By::Pointer });
-    assert_eq!(late.page.late(late.opened + Duration::from_millis(90_000)), None);
-    assert_eq!(late.at(92_000, Did::Up { by: By::Pointer }), Some(DialogResult::TimedOut));
-    assert_eq!(late.page.late(late.opened + Duration::from_secs(99)), None, "it ends once");
+    late.at(45_005, PageEvent::Down { by: InputDevice::Pointer });
+    assert_eq!(late.page.expire(late.opened + Duration::from_millis(90_000)), None);
+    assert_eq!(late.at(92_000, PageEvent::Up { by: InputDevice::Pointer }), Some(DialogResult::TimedOut));
+    assert_eq!(late.page.expire(late.opened + Duration::from_secs(99)), None, "it ends once");
 }
 
 #[test]
 fn serializes_the_view_and_validates_reports() {
     let scene = Scene::new();
-    let drawn = serde_json::to_value(scene.page.drawn()).unwrap();
+    let drawn = serde_json::to_value(scene.page.content()).unwrap();
     assert_eq!(drawn["headline"][2], serde_json::json!({ "text": "write ", "tone": "strong" }));
     assert_eq!((&drawn["lines"], &drawn["rest"]), (&serde_json::json!([]), &serde_json::Value::Null));
     assert_eq!(drawn["times"], serde_json::json!([["once", "this session"]]));
-    let read = |text: &str| serde_json::from_str::<Did>(text).ok();
-    assert_eq!(read(r#"{"did":"down","by":"key"}"#), Some(Did::Down { by: By::Key }));
+    let read = |text: &str| serde_json::from_str::<PageEvent>(text).ok();
+    assert_eq!(read(r#"{"did":"down","by":"key"}"#), Some(PageEvent::Down { by: InputDevice::Key }));
     assert_eq!(
         read(r#"{"did":"choose","offer":0,"lifetime":1}"#),
-        Some(Did::Choose { offer: 0, lifetime: 1 })
+        Some(PageEvent::Choose { offer: 0, lifetime: 1 })
     );
     assert_eq!(
         read(r#"{"did":"laid-out","above":0,"room":310.5,"height":300}"#),
-        Some(Did::LaidOut { above: 0.0, room: 310.5, height: 300.0 })
+        Some(PageEvent::LaidOut { above: 0.0, room: 310.5, height: 300.0 })
     );
     assert_eq!(read(r#"{"did":"allow"}"#), None);
     assert_eq!(read(r#"{"did":"read"}"#), None, "what was read is judged here");

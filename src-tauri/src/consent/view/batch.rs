@@ -34,7 +34,7 @@ pub(crate) struct CallView {
 impl ConsentView {
     /// Creates the view for several questions from one agent, or returns `None` for fewer than two questions. `alone`
     /// is the number of questions from the agent that must be answered separately.
-    pub(crate) fn together(questions: &[&Question], alone: usize, home: &Path) -> Option<Self> {
+    pub(crate) fn for_batch(questions: &[&Question], alone: usize, home: &Path) -> Option<Self> {
         let mut questions = questions.to_vec();
         questions.sort_by_key(|question| Reverse(question.consequences.first().map(|worst| worst.verb)));
         let first = questions.first().filter(|_| questions.len() > 1)?;
@@ -124,10 +124,10 @@ mod tests {
     use super::super::plain;
     use super::super::tests::question;
     use super::*;
-    use ironcurtain_consent::{Piece, Preview};
+    use ironcurtain_consent::{Preview, TextPart};
 
     fn of(id: &str, verb: Verb, path: &str) -> Question {
-        let object = vec![Piece::Path(path.to_owned())];
+        let object = vec![TextPart::Path(path.to_owned())];
         let consequences = vec![Consequence::new(verb, object)];
         let tool = Some(format!("{}_file", verb.word()));
         Question {
@@ -151,7 +151,7 @@ mod tests {
             preview: Some(Preview::Diff("-a\n+b\n".into())),
             ..of("change", Verb::Change, "/home/ada/b.txt")
         };
-        let view = ConsentView::together(&[&read, &again, &change], 2, home).unwrap();
+        let view = ConsentView::for_batch(&[&read, &again, &change], 2, home).unwrap();
         assert_eq!(view.sentence(), "Claude Code wants to change 1 file and read 1 file");
         let row =
             |call: &CallView| (call.id.clone(), call.lines.iter().map(|line| plain(&line.words)).collect());
@@ -168,20 +168,20 @@ mod tests {
             (view.also, view.choices, view.band),
             (vec![UNTICK_HINT.to_owned(), alone.to_owned()], vec![], None)
         );
-        assert_eq!(ConsentView::together(&[&read], 2, home), None, "one alone is no batch");
+        assert_eq!(ConsentView::for_batch(&[&read], 2, home), None, "one alone is no batch");
     }
 
     #[test]
     fn allow_names_the_number_of_calls() {
         let (one, other) = (of("one", Verb::Read, "/a"), of("other", Verb::Read, "/b"));
-        let view = ConsentView::together(&[&one, &other], 0, Path::new("/")).unwrap();
-        let said = [0, 1, 2].map(|ticked| view.effect(ticked));
+        let view = ConsentView::for_batch(&[&one, &other], 0, Path::new("/")).unwrap();
+        let text = [0, 1, 2].map(|ticked| view.effect(ticked));
         let expected = [
             ("_Allow", "Nothing is ticked, so nothing can be allowed."),
             ("_Allow this 1 once", "Claude Code may make the 1 ticked call, once."),
             ("_Allow these 2 once", "Claude Code may make the 2 ticked calls, each once."),
         ];
-        assert_eq!(said, expected.map(|(words, effect)| (words.to_owned(), effect.to_owned())));
+        assert_eq!(text, expected.map(|(words, effect)| (words.to_owned(), effect.to_owned())));
         assert_eq!(view.also, [UNTICK_HINT]);
     }
 }

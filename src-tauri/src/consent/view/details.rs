@@ -1,7 +1,7 @@
 //! Lists everything known about a question as plain text, one fact per line.
 
 use crate::consent::text;
-use ironcurtain_consent::{Piece, Question};
+use ironcurtain_consent::{Question, TextPart};
 
 pub(super) fn details(question: &Question) -> String {
     let mut lines = Vec::new();
@@ -10,8 +10,8 @@ pub(super) fn details(question: &Question) -> String {
             .object
             .iter()
             .map(|piece| match piece {
-                Piece::Ours(words) => (*words).to_owned(),
-                Piece::Path(text) | Piece::Foreign(text) => value(text),
+                TextPart::Fixed(words) => (*words).to_owned(),
+                TextPart::Path(text) | TextPart::Untrusted(text) => value(text),
             })
             .collect();
         lines.push(format!("{}: {object}", consequence.verb.word()));

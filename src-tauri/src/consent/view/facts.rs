@@ -36,7 +36,7 @@ fn who(question: &Question, home: &Path) -> Vec<Vec<Span>> {
         proved.push(span(format!(", in {}", short(cwd, home)), Tone::Plain));
     }
     let mut lines = vec![proved];
-    if let Some(claim) = &client.says_it_is {
+    if let Some(claim) = &client.claimed_name {
         lines.push(vec![span(format!("claims to be \u{201c}{}\u{201d}", text::name(claim)), Tone::Quiet)]);
     }
     if let Some(label) = &client.label {

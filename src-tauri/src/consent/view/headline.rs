@@ -4,7 +4,7 @@ use super::lines::{notes, object, only_asked, short_object};
 use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
-use ironcurtain_consent::{Consequence, Piece, Question, Verb};
+use ironcurtain_consent::{Consequence, Question, TextPart, Verb};
 use std::path::Path;
 
 /// Returns "Claude Code wants to", followed by the effect. If there are several effects, names the most severe one or
@@ -34,7 +34,7 @@ pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option
 pub(super) fn kind(question: &Question) -> String {
     let client = text::name(&question.client.name);
     let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };
-    let is_path = worst.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
+    let is_path = worst.object.iter().any(|piece| matches!(piece, TextPart::Path(_)));
     let verb = worst.verb;
     let what = if !question.has_server() {
         "pair with the remote machine".to_owned()
@@ -55,7 +55,7 @@ pub(super) fn kind(question: &Question) -> String {
 }
 
 fn deed(deed: &Consequence, object: Vec<Span>) -> Vec<Span> {
-    let mut spans = vec![span(deed.verb.lead(), Tone::Strong)];
+    let mut spans = vec![span(deed.verb.prefix(), Tone::Strong)];
     spans.extend(object);
     spans.extend(deed.note.iter().map(|note| span(format!(" ({})", text::line(note)), Tone::Plain)));
     spans
@@ -66,7 +66,7 @@ fn deed(deed: &Consequence, object: Vec<Span>) -> Vec<Span> {
 fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
     let first = all.first()?;
     let path = |deed: &'_ Consequence| match deed.object.as_slice() {
-        [Piece::Path(path)] if deed.verb == first.verb => Some(path.clone()),
+        [TextPart::Path(path)] if deed.verb == first.verb => Some(path.clone()),
         _ => None,
     };
     let paths: Vec<String> = all.iter().map(path).collect::<Option<_>>()?;
@@ -77,7 +77,7 @@ fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
         _ => "files and folders",
     };
     let mut spans =
-        vec![span(first.verb.lead(), Tone::Strong), span(format!("{} {things}", all.len()), Tone::Strong)];
+        vec![span(first.verb.prefix(), Tone::Strong), span(format!("{} {things}", all.len()), Tone::Strong)];
     if let Some(folder) = common_folder(&paths) {
         spans.extend([span(" in ", Tone::Plain), span(text::short_path(&folder, home), Tone::Strong)]);
     }
@@ -99,7 +99,7 @@ fn common_folder(paths: &[String]) -> Option<String> {
 fn worst(all: &[Consequence], home: &Path) -> Vec<Span> {
     let Some((worst, others)) = all.split_first() else { return Vec::new() };
     let others: Vec<&Consequence> = others.iter().filter(|other| !other.allowed).collect();
-    let mut spans = vec![span(worst.verb.lead(), Tone::Strong)];
+    let mut spans = vec![span(worst.verb.prefix(), Tone::Strong)];
     spans.extend(short_object(worst, home));
     if worst.verb >= Verb::Overwrite || worst.verb == Verb::Change {
         spans.extend(worst.note.iter().map(|note| span(format!(" ({})", text::line(note)), Tone::Plain)));

@@ -3,7 +3,7 @@
 use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
-use ironcurtain_consent::{Consequence, Piece, Question, Verb};
+use ironcurtain_consent::{Consequence, Question, TextPart, Verb};
 use ironcurtain_visible as visible;
 use std::path::Path;
 
@@ -32,7 +32,7 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
     // If all effects have the same verb, the headline contains that verb.
     let is_alike = !is_in_headline
         && all.iter().all(|deed| {
-            matches!(deed.object.as_slice(), [Piece::Path(_)])
+            matches!(deed.object.as_slice(), [TextPart::Path(_)])
                 && all.first().is_some_and(|worst| deed.verb == worst.verb)
         });
     let mut lines: Vec<LineView> = shown.iter().map(|deed| line(deed, !is_alike, rest, home)).collect();
@@ -47,7 +47,7 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
 
 /// Returns the line about an effect, with its verb if `verb` is `true`.
 pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path) -> LineView {
-    let mut words = if verb { vec![span(deed.verb.lead(), Tone::Strong)] } else { Vec::new() };
+    let mut words = if verb { vec![span(deed.verb.prefix(), Tone::Strong)] } else { Vec::new() };
     words.extend(object(deed, rest, home));
     let allowed = deed.allowed.then(|| "allowed already".to_owned());
     let note: Vec<String> = deed.note.iter().map(|note| text::line(note)).chain(allowed).collect();
@@ -75,8 +75,8 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
     let mut spans = Vec::new();
     for piece in &deed.object {
         match piece {
-            Piece::Ours(words) => spans.push(span(*words, Tone::Plain)),
-            Piece::Foreign(said) => {
+            TextPart::Fixed(words) => spans.push(span(*words, Tone::Plain)),
+            TextPart::Untrusted(said) => {
                 let shown = rest.line(name, said, TEXT_CHARS);
                 spans.push(span(visible::quoted(&shown.text), Tone::Strong));
                 spans.extend(shown.mark.map(|mark| span(mark, Tone::Plain)));
@@ -85,7 +85,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
                     name = said;
                 }
             }
-            Piece::Path(path) => {
+            TextPart::Path(path) => {
                 let (lead, strong) = text::path_parts(path, home);
                 if !lead.is_empty() {
                     spans.push(span(lead, Tone::Quiet));
@@ -99,11 +99,11 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
 
 /// Returns a short form of the object. A line below shows it in full.
 pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
-    let piece = |piece: &Piece| match piece {
-        Piece::Ours(words) => span(*words, Tone::Plain),
-        Piece::Path(path) => span(text::tail(&text::last_names(path, home), HEADLINE_CHARS), Tone::Strong),
-        Piece::Foreign(said) => {
-            span(visible::quoted(&text::line(&visible::ends(said, HEADLINE_CHARS))), Tone::Strong)
+    let piece = |piece: &TextPart| match piece {
+        TextPart::Fixed(words) => span(*words, Tone::Plain),
+        TextPart::Path(path) => span(text::tail(&text::last_names(path, home), HEADLINE_CHARS), Tone::Strong),
+        TextPart::Untrusted(said) => {
+            span(visible::quoted(&text::line(&visible::head_and_tail(said, HEADLINE_CHARS))), Tone::Strong)
         }
     };
     deed.object.iter().map(piece).collect()
@@ -111,7 +111,7 @@ pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
 
 /// Returns notes about the path that the agent used, and about a symlink that leads out of its folder.
 pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
-    let is_path = deed.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
+    let is_path = deed.object.iter().any(|piece| matches!(piece, TextPart::Path(_)));
     let through = if is_path { "reached through" } else { "requested as" };
     let asked = deed.asked_for.as_ref().map(|asked| {
         let asked = if is_path { text::short_path(asked, home) } else { asked.clone() };

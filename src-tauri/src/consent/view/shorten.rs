@@ -26,13 +26,13 @@ impl Rest {
         let lines: Vec<&str> = full.trim_end_matches('\n').split('\n').collect();
         let (text, mark) = match lines.as_slice() {
             [first, .., last] => {
-                let end = |line: &str| visible::ends(&text::line(line), most / 2);
+                let end = |line: &str| visible::head_and_tail(&text::line(line), most / 2);
                 let text = format!("{} \u{2026} {}", end(first), end(last));
                 (text, Some(format!(" ({} lines, shown in full below)", lines.len())))
             }
             [] | [_] => {
                 let line = text::line(full);
-                let text = visible::ends(&line, most);
+                let text = visible::head_and_tail(&line, most);
                 let is_cut = text != line;
                 (text, is_cut.then(|| " (shown in full below)".to_owned()))
             }

@@ -48,7 +48,7 @@ fn a_write_of_a_new_file() {
             }],
             also: vec!["Opens ~/Documents/tax/2026.".into()],
             client: "Claude Code".into(),
-            server: ServerSign::Sandboxed,
+            server: ServerIcon::Sandboxed,
             facts: vec![
                 Fact {
                     label: "Who",
@@ -170,8 +170,8 @@ fn links_are_noted_and_those_out_of_their_folder_warn() {
 
 #[test]
 fn a_push_shows_branch_and_destination() {
-    let foreign = |text: &str| Piece::Foreign(text.into());
-    let object = vec![foreign("main"), Piece::Ours(" to "), foreign("https://evil.example/x")];
+    let foreign = |text: &str| TextPart::Untrusted(text.into());
+    let object = vec![foreign("main"), TextPart::Fixed(" to "), foreign("https://evil.example/x")];
     let push = Consequence { asked_for: Some("origin".into()), ..Consequence::new(Verb::Push, object) };
     let view = of(vec![push, on(Verb::Record, "/home/ada/app", "folder")]);
     assert_eq!(view.sentence(), "Claude Code wants to push main to https://evil.example/x and 1 other thing");
@@ -187,7 +187,7 @@ fn of(consequences: Vec<Consequence>) -> ConsentView {
 }
 
 fn on(verb: Verb, path: &str, note: &str) -> Consequence {
-    let object = vec![Piece::Path(path.into())];
+    let object = vec![TextPart::Path(path.into())];
     Consequence { note: Some(note.into()), ..Consequence::new(verb, object) }
 }
 
@@ -207,7 +207,7 @@ pub(in crate::consent) fn question() -> Question {
                 process(10, "gnome-terminal", None),
             ],
             cwd: Some("/home/ada/src/app".into()),
-            says_it_is: Some("claude-code 2.1".into()),
+            claimed_name: Some("claude-code 2.1".into()),
             label: None,
         },
         server: "filesystem".into(),
@@ -243,7 +243,7 @@ pub(in crate::consent) fn question() -> Question {
 #[test]
 fn shows_the_whole_host_and_the_tool_if_any() {
     let foreign = |verb, text: &str| Consequence {
-        object: vec![Piece::Foreign(text.into())],
+        object: vec![TextPart::Untrusted(text.into())],
         note: None,
         ..on(verb, "", "")
     };

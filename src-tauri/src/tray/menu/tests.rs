@@ -1,7 +1,7 @@
 //! Tests the complete menu for each state.
 
 use super::*;
-use ironcurtain_protocol::{AskedOn, ClientView};
+use ironcurtain_protocol::{ClientView, PromptLocation};
 
 #[test]
 fn shows_no_agent_when_idle() {
@@ -246,7 +246,7 @@ fn status(protection: Protection, troubles: &[&str]) -> StatusView {
         runs: 0,
         in_runs: 0,
         questions: 0,
-        asked_on: AskedOn::App,
+        prompt_location: PromptLocation::App,
         lockdown: false,
         troubles: troubles.iter().map(ToString::to_string).collect(),
         managed_trouble: None,
@@ -266,7 +266,7 @@ fn session(id: &str, client: &str, server: &str) -> SessionView {
             exe: None,
             chain: vec![],
             cwd: None,
-            says_it_is: None,
+            claimed_name: None,
             label: None,
         },
         server: server.into(),

@@ -2,7 +2,7 @@
 
 use crate::window::add_server::Draft;
 use crate::window::file_picker::Picked;
-use crate::window::open_bundle::{OpenBundle, PathWish, WantedBundle};
+use crate::window::open_bundle::{OpenBundle, PathRequest, WantedBundle};
 use ironcurtain_config::home::Home;
 use serde_json::{Value, json, to_value};
 use std::io::Write;
@@ -108,19 +108,22 @@ fn writes_a_bundle_as_shown_with_the_picked_folder() {
     let refused = draft.plan_bundle(&scene.home, wanted(&[])).unwrap_err().to_string();
     assert!(refused.contains("Where notes are (suggested: `${HOME}`)"), "{refused}");
     let refused = draft.plan_bundle(&scene.home, wanted(&[("folders", "/")])).unwrap_err().to_string();
-    assert_eq!(refused, "`folders` must be picked, not typed");
+    assert_eq!(refused, "choose the file or folder for `folders` with the file picker");
     let refused = draft.bundle().unwrap().pick("level", vec!["/".into()]).unwrap_err().to_string();
     assert_eq!(refused, "the bundle has no file or folder setting `level`");
-    let wish = draft.bundle().unwrap().path_wish("folders").unwrap();
+    let wish = draft.bundle().unwrap().path_request("folders").unwrap();
     let title = "Pick folders for notes".to_owned();
-    assert_eq!(wish, PathWish { title, kind: Picked::Folder, several: true });
+    assert_eq!(wish, PathRequest { title, kind: Picked::Folder, several: true });
 
     let folder = scene.dir.path().join("mine");
     std::fs::create_dir(&folder).unwrap();
     draft.bundle().unwrap().pick("folders", vec![folder.clone()]).unwrap();
     let refused = draft.plan_bundle(&scene.home, wanted(&[("level", "7")])).unwrap_err().to_string();
     assert_eq!(refused, "`level` must be a number from 1 to 3, found `7`");
-    assert_eq!(draft.write(&scene.home).unwrap_err().to_string(), "nothing to add: review the server again");
+    assert_eq!(
+        draft.write(&scene.home).unwrap_err().to_string(),
+        "the reviewed server is no longer available; review it again"
+    );
     let planned = to_value(draft.plan_bundle(&scene.home, wanted(&[("level", "3")])).unwrap()).unwrap();
     let here = draft.bundle().unwrap().folder();
     let (main, shown) = (here.join("server/main.js"), folder.display());
@@ -147,7 +150,10 @@ fn writes_a_bundle_as_shown_with_the_picked_folder() {
     assert_eq!(scene.unpacked(), 2);
     draft.leave();
     assert_eq!(scene.unpacked(), 1, "discarded bundles are deleted");
-    assert_eq!(draft.write(&scene.home).unwrap_err().to_string(), "nothing to add: review the server again");
+    assert_eq!(
+        draft.write(&scene.home).unwrap_err().to_string(),
+        "the reviewed server is no longer available; review it again"
+    );
 }
 
 #[test]

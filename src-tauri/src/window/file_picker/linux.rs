@@ -4,28 +4,28 @@ use super::{Picked, Picker, Purpose};
 use crate::window_stack;
 use gtk::prelude::*;
 use gtk::{FileChooserAction, FileChooserDialog, ResponseType, glib};
-use ironcurtain_admin::catalog::BUNDLE_ENDINGS;
+use ironcurtain_admin::catalog::BUNDLE_EXTENSIONS;
 use std::path::PathBuf;
 use tokio::sync::oneshot;
 
 /// Returns the picked paths, or an empty list if the user cancels.
 pub(super) async fn open(picker: Picker) -> Vec<PathBuf> {
-    let (tell, told) = oneshot::channel();
+    let (reply, told) = oneshot::channel();
     glib::MainContext::default().invoke(move || {
-        glib::MainContext::default().spawn_local(show(picker, tell));
+        glib::MainContext::default().spawn_local(show(picker, reply));
     });
     told.await.unwrap_or_default()
 }
 
-async fn show(picker: Picker, mut tell: oneshot::Sender<Vec<PathBuf>>) {
+async fn show(picker: Picker, mut reply: oneshot::Sender<Vec<PathBuf>>) {
     let dialog = build(&picker);
-    if let Some(before) = picker.before {
-        window_stack::set_transient_for(&dialog, before);
+    if let Some(parent_window) = picker.parent_window {
+        window_stack::set_transient_for(&dialog, parent_window);
     }
     window_stack::raise(&dialog);
     let response = tokio::select! {
         biased;
-        () = tell.closed() => ResponseType::Cancel,
+        () = reply.closed() => ResponseType::Cancel,
         response = dialog.run_future() => response,
     };
     let picked = if response == ResponseType::Accept { dialog.filenames() } else { Vec::new() };
@@ -33,7 +33,7 @@ async fn show(picker: Picker, mut tell: oneshot::Sender<Vec<PathBuf>>) {
     // The default handler of the delete event destroys the window.
     dialog.close();
     // Ignores the error: the caller was dropped.
-    let _ = tell.send(picked);
+    let _ = reply.send(picked);
 }
 
 fn build(picker: &Picker) -> FileChooserDialog {
@@ -44,7 +44,7 @@ fn build(picker: &Picker) -> FileChooserDialog {
         Purpose::One(Picked::File) | Purpose::Several(Picked::File) | Purpose::Bundle => {
             (FileChooserAction::Open, "_Select")
         }
-        Purpose::PlaceFor(_) => (FileChooserAction::Save, "_Save"),
+        Purpose::NewFile(_) => (FileChooserAction::Save, "_Save"),
     };
     let buttons = [("_Cancel", ResponseType::Cancel), (accept, ResponseType::Accept)];
     let dialog = FileChooserDialog::with_buttons(Some(&picker.title), gtk::Window::NONE, action, &buttons);
@@ -52,7 +52,7 @@ fn build(picker: &Picker) -> FileChooserDialog {
     dialog.set_do_overwrite_confirmation(true);
     dialog.set_current_folder(&picker.start);
     match &picker.purpose {
-        Purpose::PlaceFor(name) => dialog.set_current_name(name),
+        Purpose::NewFile(name) => dialog.set_current_name(name),
         Purpose::Bundle => dialog.add_filter(bundles()),
         Purpose::Several(_) => dialog.set_select_multiple(true),
         Purpose::One(_) => {}
@@ -63,6 +63,6 @@ fn build(picker: &Picker) -> FileChooserDialog {
 fn bundles() -> gtk::FileFilter {
     let filter = gtk::FileFilter::new();
     filter.set_name(Some("Bundles"));
-    BUNDLE_ENDINGS.iter().for_each(|end| filter.add_pattern(&format!("*.{end}")));
+    BUNDLE_EXTENSIONS.iter().for_each(|end| filter.add_pattern(&format!("*.{end}")));
     filter
 }

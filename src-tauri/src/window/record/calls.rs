@@ -57,7 +57,7 @@ impl Call {
         let verb = meanings.verb_of(&entry);
         let decision = entry.policy_decision.as_ref();
         let reason = decision.map_or_else(String::new, |decision| {
-            reason_of(decision.ground().as_ref(), Some(&decision.rule), answer)
+            reason_of(decision.basis().as_ref(), Some(&decision.rule), answer)
         });
         Self { verb, reason, ..Self::from(shown_entry(entry)) }
     }
@@ -89,35 +89,35 @@ impl From<ActivityView> for Call {
 /// Returns the names and values of facts about a call that its row does not show. `entries` must be sorted newest
 /// first.
 pub(super) fn details_of(entries: &[Entry]) -> Vec<(String, String)> {
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut facts: Vec<(String, String)> = Vec::new();
     for detail in entries.iter().rev().flat_map(details) {
-        if !told.contains(&detail) {
-            told.push(detail);
+        if !facts.contains(&detail) {
+            facts.push(detail);
         }
     }
-    told
+    facts
 }
 
 /// Returns the facts in an entry that its sentence does not mention.
 fn details(entry: &Entry) -> Vec<(String, String)> {
-    let mut told: Vec<(&str, String)> = Vec::new();
+    let mut facts: Vec<(&str, String)> = Vec::new();
     if let Some(decision) = &entry.policy_decision {
-        told.push(("Rule", decision.rule.clone()));
-        told.push(("Reason", decision.reason.clone()));
+        facts.push(("Rule", decision.rule.clone()));
+        facts.push(("Reason", decision.reason.clone()));
     }
     if let Some(end) = &entry.escalation_result {
         let took = entry.human_ms.map(|ms| format!(", after {} s", ms / 1000)).unwrap_or_default();
-        told.push(("Your answer", format!("{}{took}", end.as_str())));
+        facts.push(("Your answer", format!("{}{took}", end.as_str())));
     }
     if let Some(arguments) = &entry.arguments {
-        told.push(("Arguments", serde_json::to_string_pretty(arguments).unwrap_or_default()));
+        facts.push(("Arguments", serde_json::to_string_pretty(arguments).unwrap_or_default()));
     }
-    told.extend(entry.grant_id.clone().map(|grant| ("Permission", grant)));
-    told.extend(entry.duration_ms.map(|ms| ("Took", format!("{ms} ms"))));
-    told.extend(entry.session.clone().map(|session| ("Session", session)));
-    told.push(("On record", format!("entry {}, {}", entry.seq, entry.summary)));
+    facts.extend(entry.grant_id.clone().map(|grant| ("Permission", grant)));
+    facts.extend(entry.duration_ms.map(|ms| ("Took", format!("{ms} ms"))));
+    facts.extend(entry.session.clone().map(|session| ("Session", session)));
+    facts.push(("On record", format!("entry {}, {}", entry.seq, entry.summary)));
     let visible = |text: String| visible::lines(&visible::head(&text, MAX_DETAIL_LEN));
-    told.into_iter().map(|(name, value)| (name.to_owned(), visible(value))).collect()
+    facts.into_iter().map(|(name, value)| (name.to_owned(), visible(value))).collect()
 }
 
 #[cfg(test)]

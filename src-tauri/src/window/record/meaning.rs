@@ -23,7 +23,7 @@ impl Meanings for PolicySnapshot {
         let Some(tool) = &entry.tool_name else { return "" };
         let annotation = entry.server_name.as_ref().and_then(|server| self.annotations.get(server, tool));
         let Some(annotation) = annotation else { return "call" };
-        let (none, said) = (Map::new(), Verb::of_tool(tool));
+        let (none, said) = (Map::new(), Verb::from_tool_name(tool));
         let roles = annotation.roles(entry.arguments.as_ref().unwrap_or(&none));
         let roles = roles.flat_map(|(_, roles)| roles.iter().copied()).filter_map(Role::verb);
         match (roles.max(), said) {
@@ -36,7 +36,7 @@ impl Meanings for PolicySnapshot {
 
 /// Returns a word for a tool's effect, derived from its name only.
 pub(super) fn verb_of_name(tool: &str) -> &'static str {
-    Verb::of_tool(tool).map_or("call", word)
+    Verb::from_tool_name(tool).map_or("call", word)
 }
 
 fn word(verb: Verb) -> &'static str {

@@ -2,8 +2,8 @@
 
 use crate::questions::client;
 use ironcurtain_protocol::{
-    ActivityView, ClientView, DenialView, GrantView, LeftFileView, LeftState, QuestionState, QuestionView,
-    QuestionsView, RootView, SessionRecordView, SessionView,
+    ActivityView, AutostartFileState, AutostartFileView, ClientView, DenialView, GrantView, QuestionState,
+    QuestionView, QuestionsView, RootView, SessionRecordView, SessionView,
 };
 
 pub(super) fn sessions(now: u64) -> Vec<SessionView> {
@@ -47,7 +47,7 @@ pub(super) fn sessions(now: u64) -> Vec<SessionView> {
             client: ClientView {
                 name: "Cursor".into(),
                 exe: Some("/opt/cursor/cursor".into()),
-                says_it_is: None,
+                claimed_name: None,
                 ..client()
             },
             server: "git".into(),
@@ -104,24 +104,24 @@ pub(super) fn questions(now: u64) -> QuestionsView {
 }
 
 pub(super) fn records(now: u64) -> Vec<SessionRecordView> {
-    let file = |path: &str, when: &str, state: LeftState, diff: Option<&str>| LeftFileView {
+    let file = |path: &str, when: &str, state: AutostartFileState, diff: Option<&str>| AutostartFileView {
         path: path.into(),
         shown: path.into(),
         when: when.into(),
         is_new: diff.is_none_or(|diff| !diff.contains("\n-")),
         diff: diff.map(Into::into),
         state,
-        moved_to: (state == LeftState::Quarantined)
+        moved_to: (state == AutostartFileState::Quarantined)
             .then(|| "/home/ada/.local/state/ironcurtain/sandboxes/quarantine/1-0/pre-commit".into()),
         occupied: false,
-        keys: if state == LeftState::PutBack {
+        keys: if state == AutostartFileState::PutBack {
             vec!["core.fsmonitor".into(), "core.pager".into()]
         } else {
             vec![]
         },
         time_ms: now - 50_000,
     };
-    let record = |id: &str, ended_ms: Option<u64>, files: Vec<LeftFileView>| SessionRecordView {
+    let record = |id: &str, ended_ms: Option<u64>, files: Vec<AutostartFileView>| SessionRecordView {
         id: id.into(),
         client: "Claude Code".into(),
         server: "filesystem".into(),
@@ -129,7 +129,7 @@ pub(super) fn records(now: u64) -> Vec<SessionRecordView> {
         remote: false,
         started_ms: now - 26 * 60_000,
         ended_ms,
-        looking: false,
+        is_scanning: false,
         files,
         unfinished: vec![],
     };
@@ -137,7 +137,7 @@ pub(super) fn records(now: u64) -> Vec<SessionRecordView> {
         file(
             "/home/ada/src/app/.vscode/tasks.json",
             "when you open this folder in VS Code",
-            LeftState::Left,
+            AutostartFileState::Undecided,
             Some(
                 "+{ \"version\": \"2.0.0\", \"tasks\": [\n+  { \"label\": \"<b>build</b>\", \"command\": \"make\" }\n+] }",
             ),
@@ -145,21 +145,21 @@ pub(super) fn records(now: u64) -> Vec<SessionRecordView> {
         file(
             "/home/ada/src/app/Makefile",
             "when you run make here",
-            LeftState::Left,
+            AutostartFileState::Undecided,
             Some(" all:\n-\tcargo build\n+\tcargo build --release"),
         ),
         file(
             "/home/ada/src/app/.git/hooks/pre-commit",
             "when you commit in this repository",
-            LeftState::Quarantined,
+            AutostartFileState::Quarantined,
             None,
         ),
-        file("/home/ada/src/app/.git/config", "when git runs here", LeftState::PutBack, None),
+        file("/home/ada/src/app/.git/config", "when git runs here", AutostartFileState::PutBack, None),
     ];
     let ended = vec![file(
         "/home/ada/src/site/package.json",
         "when you run npm here",
-        LeftState::Left,
+        AutostartFileState::Undecided,
         Some("+{ \"scripts\": { \"prepare\": \"husky\" } }"),
     )];
     vec![record("s1", None, live), record("s0", Some(now - 3 * 3_600_000), ended)]

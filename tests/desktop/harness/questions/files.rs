@@ -1,7 +1,7 @@
 //! Questions about files and folders.
 
 use super::{call_once, line, offers, reading};
-use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Preview, Question, Reach, TextPart, Verb};
 
 pub(super) fn edit(base: Question) -> Question {
     let path = "/home/ada/notes/plan.md";
@@ -92,10 +92,10 @@ pub(super) fn to_read(base: Question, name: &str) -> Question {
 /// Returns a question about writing a git hook.
 pub(super) fn hook(base: Question) -> Question {
     let object = vec![
-        Piece::Ours("a program that runs "),
-        Piece::Ours("when you use git in this repository"),
-        Piece::Ours(": "),
-        Piece::Path("/home/ada/src/app/.git/hooks/pre-commit".into()),
+        TextPart::Fixed("a program that runs "),
+        TextPart::Fixed("when you use git in this repository"),
+        TextPart::Fixed(": "),
+        TextPart::Path("/home/ada/src/app/.git/hooks/pre-commit".into()),
     ];
     Question {
         consequences: vec![Consequence {
@@ -114,7 +114,7 @@ pub(super) fn hook(base: Question) -> Question {
 /// Returns a question about moving a file over another file.
 pub(super) fn moved(base: Question) -> Question {
     let (from, to) = ("/home/ada/src/app/a.txt", "/home/ada/src/old/a.txt");
-    let object = vec![Piece::Path(from.into()), Piece::Ours(" to "), Piece::Path(to.into())];
+    let object = vec![TextPart::Path(from.into()), TextPart::Fixed(" to "), TextPart::Path(to.into())];
     Question {
         tool: Some("move_file".into()),
         consequences: vec![

@@ -1,7 +1,7 @@
 //! A misleading question.
 
 use super::{foreign, line};
-use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Preview, Question, Reach, TextPart, Verb};
 
 /// Returns a question whose text contains markup, reverses the text direction, and could push the buttons out of view.
 pub(super) fn hostile(base: Question) -> Question {
@@ -9,14 +9,14 @@ pub(super) fn hostile(base: Question) -> Question {
     let markup = "/home/ada/<b>Allow</b>&amp;<span size=\"99999\">\nDeny\0\u{202e}gnp.exe";
     let mut client = base.client;
     client.name = format!("</b>\u{202e}{}", "Trusted System Update ".repeat(200));
-    client.says_it_is = Some("IronCurtain\n\nWho   you\n".repeat(50));
+    client.claimed_name = Some("IronCurtain\n\nWho   you\n".repeat(50));
     client.cwd = Some(format!("/tmp/{}", "b/".repeat(4_000)));
     let text = "W".repeat(10_000);
     Question {
         client,
         consequences: vec![
             Consequence {
-                object: vec![foreign(&text), Piece::Ours(" to "), foreign(markup)],
+                object: vec![foreign(&text), TextPart::Fixed(" to "), foreign(markup)],
                 ..line(Verb::Push, "", &text)
             },
             Consequence { asked_for: Some(long.clone()), ..line(Verb::Write, &long, "new") },

@@ -1,7 +1,7 @@
 //! Questions with more text than fits on the screen, with commands and with binary content.
 
 use super::{call_once, foreign};
-use ironcurtain_consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use ironcurtain_consent::{Consequence, Lifetime, Offer, Preview, Question, Reach, TextPart, Verb};
 
 fn to_run(command: &str, shown: &str, base: Question) -> Question {
     let any = Offer {
@@ -40,9 +40,9 @@ pub(super) fn hidden(base: Question) -> Question {
         format!("SELECT {} FROM sales; DROP TABLE customers; {}", columns.join(", "), "-- ".repeat(300));
     let object = vec![
         foreign("query"),
-        Piece::Ours(" with "),
+        TextPart::Fixed(" with "),
         foreign("database"),
-        Piece::Ours(": "),
+        TextPart::Fixed(": "),
         foreign("shop"),
     ];
     Question {
@@ -60,7 +60,7 @@ pub(super) fn hidden(base: Question) -> Question {
 
 /// Returns a question about uploading a picture.
 pub(super) fn picture(base: Question) -> Question {
-    let object = vec![Piece::Ours("to "), foreign("https://img.example/upload")];
+    let object = vec![TextPart::Fixed("to "), foreign("https://img.example/upload")];
     let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     let picture = format!("(PNG picture, 340 kB, SHA-256 {hash})");
     Question {

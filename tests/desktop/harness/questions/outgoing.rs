@@ -3,14 +3,14 @@
 use super::{call_once, foreign, line};
 use ironcurtain_consent::definition::DefinitionChange;
 use ironcurtain_consent::{
-    ChangedToolQuestion, Consequence, Lifetime, Offer, Piece, Principal, Question, Reach, Verb,
+    ChangedToolQuestion, Consequence, Lifetime, Offer, Principal, Question, Reach, TextPart, Verb,
 };
 use ironcurtain_grants::Client;
 use std::sync::Arc;
 
 /// Returns a question about pushing a repository to an unknown remote.
 pub(super) fn push(base: Question) -> Question {
-    let remote = vec![foreign("main"), Piece::Ours(" to "), foreign("https://evil.example/stolen.git")];
+    let remote = vec![foreign("main"), TextPart::Fixed(" to "), foreign("https://evil.example/stolen.git")];
     let note = "your code leaves this computer; history there is overwritten";
     let pushed =
         Consequence { asked_for: Some("origin".into()), object: remote, ..line(Verb::ForcePush, "", note) };
@@ -38,8 +38,8 @@ pub(super) fn push(base: Question) -> Question {
 }
 
 pub(super) fn commit(base: Question) -> Question {
-    let repository = Piece::Path("/home/ada/src/app".into());
-    let object = vec![foreign("Ship it: the third attempt"), Piece::Ours(" in "), repository];
+    let repository = TextPart::Path("/home/ada/src/app".into());
+    let object = vec![foreign("Ship it: the third attempt"), TextPart::Fixed(" in "), repository];
     Question {
         server: "git".into(),
         tool: Some("git_commit".into()),
@@ -53,7 +53,7 @@ pub(super) fn commit(base: Question) -> Question {
 
 pub(super) fn mail(base: Question) -> Question {
     let to = |who| Consequence {
-        object: vec![Piece::Ours("a message to "), foreign(who)],
+        object: vec![TextPart::Fixed("a message to "), foreign(who)],
         note: None,
         ..line(Verb::Send, "", "")
     };
@@ -73,7 +73,7 @@ pub(super) fn mail(base: Question) -> Question {
 }
 
 pub(super) fn issue(base: Question) -> Question {
-    let object = vec![Piece::Ours("to "), foreign("acme/app"), Piece::Ours(" on GitHub")];
+    let object = vec![TextPart::Fixed("to "), foreign("acme/app"), TextPart::Fixed(" on GitHub")];
     Question {
         server: "github".into(),
         tool: Some("create_issue".into()),
@@ -148,9 +148,9 @@ pub(super) fn tool(base: Question) -> Question {
         consequences: vec![Consequence {
             object: vec![
                 foreign("create_entities"),
-                Piece::Ours(" with "),
+                TextPart::Fixed(" with "),
                 foreign("entities"),
-                Piece::Ours(": "),
+                TextPart::Fixed(": "),
                 foreign("[{\"name\":\"Ada\"}]"),
             ],
             note: None,
@@ -179,9 +179,9 @@ pub(super) fn unknown(base: Question) -> Question {
         (1..=40).map(|n| format!("step {n}: copy report-{n:02}.csv to the archive\n")).collect();
     let object = vec![
         foreign("run_script"),
-        Piece::Ours(" with "),
+        TextPart::Fixed(" with "),
         foreign("script"),
-        Piece::Ours(": "),
+        TextPart::Fixed(": "),
         foreign(&script),
     ];
     let dry_run = ("dry_run".to_owned(), "false".to_owned());
@@ -212,7 +212,7 @@ pub(super) fn changed_tool(base: Question) -> Question {
     let principal = Principal {
         session: base.session,
         client: Client { key: "/opt/claude/claude".into(), view: base.client },
-        says_it_is: Arc::default(),
+        claimed_name: Arc::default(),
         server: "notes".into(),
         server_command: "npx -y notes-mcp".into(),
         sandboxed: true,

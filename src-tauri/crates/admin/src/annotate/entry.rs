@@ -6,7 +6,7 @@ use ironcurtain_visible as visible;
 use serde_json::{Map, Value, json};
 
 /// Maximum length of the description stored as a comment with each tool, in characters.
-const COMMENT: usize = 200;
+const MAX_COMMENT_LEN: usize = 200;
 
 /// Annotations proposed for one server.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +18,7 @@ pub struct Draft {
     /// Tools, in the server's order.
     pub tools: Vec<DraftTool>,
     /// Annotations to keep for tools that the server no longer lists.
-    pub(super) unseen: Vec<Value>,
+    pub(super) unlisted: Vec<Value>,
 }
 
 /// Annotation proposed for one tool.
@@ -51,19 +51,19 @@ impl Draft {
             });
             DraftTool { listed, proposal, is_unclear: false }
         });
-        Self { server: server.to_owned(), input_hash, tools: tools.collect(), unseen: Vec::new() }
+        Self { server: server.to_owned(), input_hash, tools: tools.collect(), unlisted: Vec::new() }
     }
 
     /// Removes the annotations of tools that the server no longer lists.
-    pub fn drop_unseen(&mut self) {
-        self.unseen.clear();
+    pub fn drop_unlisted(&mut self) {
+        self.unlisted.clear();
     }
 
     /// Returns the draft in the format of the annotations file, without the omitted tools.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let listed = self.tools.iter().filter_map(|tool| tool.to_json(&self.server));
-        let tools: Vec<Value> = listed.chain(self.unseen.iter().cloned()).collect();
+        let tools: Vec<Value> = listed.chain(self.unlisted.iter().cloned()).collect();
         json!({ "inputHash": self.input_hash, "tools": tools })
     }
 }
@@ -73,23 +73,23 @@ impl DraftTool {
     #[must_use]
     pub fn summary(&self) -> String {
         let first = self.listed.description.trim().lines().next().unwrap_or_default();
-        visible::head(&visible::line(first), COMMENT)
+        visible::head(&visible::line(first), MAX_COMMENT_LEN)
     }
 
     /// Returns the names of arguments whose meaning is unknown.
-    pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn unclear_arguments(&self) -> impl Iterator<Item = &str> {
         let arguments = match &self.proposal {
             Proposal::Annotated { arguments, .. } => arguments.as_slice(),
-            Proposal::LeftOut { .. } => &[],
+            Proposal::Unsupported { .. } => &[],
         };
-        let unknown = arguments.iter().filter(|argument| argument.confidence == Confidence::Unknown);
-        unknown.map(|argument| argument.name.as_str())
+        let unclear = arguments.iter().filter(|argument| argument.confidence == Confidence::Unknown);
+        unclear.map(|argument| argument.name.as_str())
     }
 
     fn to_json(&self, server: &str) -> Option<Value> {
         let (arguments, descends) = match &self.proposal {
             Proposal::Annotated { arguments, descends } => (arguments, descends),
-            Proposal::LeftOut { .. } => return None,
+            Proposal::Unsupported { .. } => return None,
         };
         let args: Map<String, Value> = arguments
             .iter()

@@ -64,7 +64,7 @@ pub enum AddError {
     #[error(
         "`{name}` already exists in `{file}`; use `--replace` to replace it, or `--name` to choose another name"
     )]
-    There {
+    NameInUse {
         /// File that contains the existing entry.
         file: PathBuf,
         /// Name of the server.
@@ -79,23 +79,23 @@ pub enum AddError {
 ///
 /// # Errors
 /// Returns an [`AddError`] on failure. If one of the files is invalid, both stay unchanged.
-pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError> {
-    let AddRequest { known, name, from, settings, replace } = adding;
+pub fn add(home: &Home, request: AddRequest<'_>) -> Result<AddedServer, AddError> {
+    let AddRequest { known, name, from, settings, replace } = request;
     let settings = known.checked_settings(home, settings)?;
-    add_server(home, &Addition::known(home, known, name, from, &settings)?, replace)
+    add_server(home, &Addition::from_catalog(home, known, name, from, &settings)?, replace)
 }
 
 /// Adds a server to `mcp-servers.json`, and its annotations, if any, to `tool-annotations.json`.
 ///
 /// # Errors
 /// Returns an [`AddError`] on failure. If one of the files is invalid, both stay unchanged.
-pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<AddedServer, AddError> {
-    let (servers, after) = servers(home, adding, replace)?;
-    let annotations = match &adding.annotations {
-        Some(tools) => Some(annotations(home, adding, tools, replace)?),
+pub fn add_server(home: &Home, addition: &Addition, replace: bool) -> Result<AddedServer, AddError> {
+    let (servers, after) = servers(home, addition, replace)?;
+    let annotations = match &addition.annotations {
+        Some(tools) => Some(annotations(home, addition, tools, replace)?),
         None => None,
     };
-    let data = adding.data.clone();
+    let data = addition.data.clone();
     if let Some(data) = &data {
         private_dir(data)?;
     }
@@ -113,18 +113,18 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
 ///
 /// # Errors
 /// Returns an [`AddError`] in the same cases as [`add_server`].
-pub fn candidates(home: &Home, adding: &Addition, replace: bool) -> Result<Servers, AddError> {
-    let (file, after) = servers(home, adding, replace)?;
+pub fn servers_with_addition(home: &Home, addition: &Addition, replace: bool) -> Result<Servers, AddError> {
+    let (file, after) = servers(home, addition, replace)?;
     Ok(file.servers(&after)?)
 }
 
 /// Returns the servers file and its new text with the server's entry.
-fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<(ServersFile, String), AddError> {
+fn servers(home: &Home, addition: &Addition, replace: bool) -> Result<(ServersFile, String), AddError> {
     let file = ServersFile::open(home)?;
-    if !replace && file.entry(&adding.name).is_ok() {
-        return Err(AddError::There { file: file.file, name: adding.name.clone() });
+    if !replace && file.entry(&addition.name).is_ok() {
+        return Err(AddError::NameInUse { file: file.file, name: addition.name.clone() });
     }
-    let after = file.with_entry(&adding.name, &adding.entry)?;
+    let after = file.with_entry(&addition.name, &addition.entry)?;
     Ok((file, after))
 }
 
@@ -136,21 +136,21 @@ struct AnnotationsChange {
 
 fn annotations(
     home: &Home,
-    adding: &Addition,
+    addition: &Addition,
     tools: &Value,
     replace: bool,
 ) -> Result<AnnotationsChange, AddError> {
     let file = home.policy().join("tool-annotations.json");
     let shown = file.display().to_string();
     let old = read(&file)?.unwrap_or_else(|| defaults::ANNOTATIONS_JSON.to_owned());
-    let known = Annotations::from_json(&old, &shown)?;
-    let wanted = json!({ "schemaVersion": 1, "servers": { &adding.name: tools } }).to_string();
+    let existing = Annotations::from_json(&old, &shown)?;
+    let wanted = json!({ "schemaVersion": 1, "servers": { &addition.name: tools } }).to_string();
     let wanted = Annotations::from_json(&wanted, &shown)?;
-    let there = known.tools(&adding.name).next().is_some();
-    if there && !replace && !known.tools(&adding.name).eq(wanted.tools(&adding.name)) {
-        return Err(AddError::There { file, name: adding.name.clone() });
+    let exists = existing.tools(&addition.name).next().is_some();
+    if exists && !replace && !existing.tools(&addition.name).eq(wanted.tools(&addition.name)) {
+        return Err(AddError::NameInUse { file, name: addition.name.clone() });
     }
-    let text = file_edit::set(&file, &old, &["servers", &adding.name], tools)?;
+    let text = file_edit::set(&file, &old, &["servers", &addition.name], tools)?;
     Annotations::from_json(&text, &shown)?;
     Ok(AnnotationsChange { file, text })
 }
@@ -160,23 +160,23 @@ mod tests {
     use super::*;
     use crate::catalog::{AdditionChoices, Catalog};
 
-    struct Place {
+    struct Fixture {
         home: Home,
         _dir: tempfile::TempDir,
     }
 
-    fn place() -> Place {
+    fn fixture() -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(&dir.path().join("ic"), dir.path());
         home.prepare().unwrap();
-        Place { home, _dir: dir }
+        Fixture { home, _dir: dir }
     }
 
     fn added(home: &Home, id: &str, name: &str, replace: bool) -> Result<AddedServer, String> {
         let catalog = Catalog::shipped().unwrap();
         let known = catalog.find(id).unwrap();
-        let adding = AddRequest { known, name, from: None, settings: &BTreeMap::new(), replace };
-        add(home, adding).map_err(|e| e.to_string())
+        let request = AddRequest { known, name, from: None, settings: &BTreeMap::new(), replace };
+        add(home, request).map_err(|e| e.to_string())
     }
 
     fn files(home: &Home) -> [Option<String>; 2] {
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn existing_entries_are_kept() {
-        let place = place();
-        let home = &place.home;
+        let fixture = fixture();
+        let home = &fixture.home;
         let done = added(home, "memory", "notes", false).unwrap();
         assert_eq!(done.data, Some(home.server_data("notes")));
         assert!(home.server_data("notes").is_dir());
@@ -199,8 +199,8 @@ mod tests {
         assert!(annotations.tools("filesystem").eq(shipped.tools("filesystem")));
         assert!(annotations.get("notes", "read_graph").is_some());
         let before = files(home);
-        let nobodys = Addition::named(home, "npm:some-mcp", &AdditionChoices::default()).unwrap();
-        add_server(home, &nobodys, false).unwrap();
+        let unannotated = Addition::from_spec(home, "npm:some-mcp", &AdditionChoices::default()).unwrap();
+        add_server(home, &unannotated, false).unwrap();
         let after = files(home);
         assert_eq!(before[1], after[1], "no annotations are invented for unknown tools");
         let start = before[0].as_deref().unwrap().trim_end().trim_end_matches('}').trim_end();
@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn nothing_is_replaced_unless_requested() {
-        let place = place();
-        let home = &place.home;
+        let fixture = fixture();
+        let home = &fixture.home;
         added(home, "time", "clock", false).unwrap();
         let before = files(home);
         let refused = added(home, "memory", "clock", false).unwrap_err();
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn invalid_files_are_not_changed() {
-        let place = place();
-        let home = &place.home;
+        let fixture = fixture();
+        let home = &fixture.home;
         for (file, text) in [
             (home.config.join("mcp-servers.json"), "{ \"x\": { \"comand\": \"x\" } }"),
             (home.policy().join("tool-annotations.json"), "{ \"servers\": [] }"),

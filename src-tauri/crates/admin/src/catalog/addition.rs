@@ -4,14 +4,14 @@
 //!   opens any other file, and about each call to an unannotated tool. A package from a registry can connect to hosts
 //!   that the user approves one by one, because most packages are clients of a service. Any other server has no network
 //!   access.
-//! - Text that the user did not write only determines which program is started ([`super::foreign`]).
+//! - Text that the user did not write only determines which program is started ([`super::untrusted_entry`]).
 //! - A remote server gets nothing on this computer: no folder, variables or sandbox.
 
 use super::addition_error::AdditionError;
-use super::command_line::{normalized, translated};
-use super::foreign::{Checked, GivenSecrets, checked, give, is_remote};
+use super::command_line::{normalized, without_runner_options};
 use super::names::{host_name, is_package_name, is_remote_address, is_scoped, short_name};
 use super::snippet::servers_in;
+use super::untrusted_entry::{GivenSecrets, ValidatedEntry, is_remote, set_secrets, validate};
 use super::{Catalog, CatalogError, EntryValues, KnownServer, Source};
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_config::home::Home;
@@ -64,7 +64,7 @@ impl Addition {
     ///
     /// # Errors
     /// Returns a [`CatalogError`] if a setting is missing or unknown.
-    pub fn known(
+    pub fn from_catalog(
         home: &Home,
         known: &KnownServer,
         name: &str,
@@ -84,85 +84,89 @@ impl Addition {
     ///
     /// # Errors
     /// Returns an [`AdditionError`] if the input does not describe a server that can be added.
-    pub fn named(home: &Home, what: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
+    pub fn from_spec(home: &Home, spec: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
         let AdditionChoices { name, from, settings, secrets } = choices;
         let catalog = Catalog::shipped()?;
-        if let Some(known) = catalog.find(what).or_else(|| catalog.of_package(what)) {
+        if let Some(known) = catalog.find(spec).or_else(|| catalog.find_package(spec)) {
             let name = name.as_ref().unwrap_or(&known.id);
             let settings = known.checked_settings(home, settings)?;
-            let mut added = Self::known(home, known, name, from.as_deref(), &settings)?;
+            let mut added = Self::from_catalog(home, known, name, from.as_deref(), &settings)?;
             if let Some(entry) = added.entry.as_object_mut() {
-                give(entry, secrets);
+                set_secrets(entry, secrets);
             }
             return Ok(added);
         }
-        let Some((own, entry)) = entry_of(what) else {
-            return Err(match is_package_name(what) {
-                true => AdditionError::Ambiguous(what.to_owned()),
-                false => AdditionError::unknown(what, &catalog),
+        let Some((default_name, entry)) = entry_for_spec(spec) else {
+            return Err(match is_package_name(spec) {
+                true => AdditionError::Ambiguous(spec.to_owned()),
+                false => AdditionError::unknown(spec, &catalog),
             });
         };
         if !settings.is_empty() {
-            return Err(AdditionError::Settings(what.to_owned()));
+            return Err(AdditionError::Settings(spec.to_owned()));
         }
-        Self::from_untrusted_entry(home, own, entry, choices)
+        Self::from_untrusted_entry(home, default_name, entry, choices)
     }
 
     /// Creates an addition from a command in a server's documentation, such as `npx -y @scope/package`.
     ///
     /// # Errors
     /// Returns an [`AdditionError`] if the input does not describe a server that can be added.
-    pub fn command(home: &Home, words: &[String], choices: &AdditionChoices) -> Result<Self, AdditionError> {
-        let words = translated(words);
+    pub fn from_command(
+        home: &Home,
+        words: &[String],
+        choices: &AdditionChoices,
+    ) -> Result<Self, AdditionError> {
+        let words = without_runner_options(words);
         let package = match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["npx", "-y" | "--yes", package] | ["npx", package] => Some(format!("npm:{package}")),
             ["uvx", package] => Some(format!("pypi:{package}")),
             _ => None,
         };
         if let Some(package) = package.filter(|package| !package.contains(":-")) {
-            return Self::named(home, &package, choices);
+            return Self::from_spec(home, &package, choices);
         }
         if !choices.settings.is_empty() {
             return Err(AdditionError::Settings(words.join(" ")));
         }
         let is_option = |word: &&String| word.starts_with('-');
         let named = words.iter().skip(1).find(|word| !is_option(word)).or_else(|| words.first());
-        let own = named.map(|word| short_name(word)).unwrap_or_default();
+        let default_name = named.map(|word| short_name(word)).unwrap_or_default();
         let entry = json!({ "command": words.first(), "args": words.get(1..) });
-        let Value::Object(entry) = entry else { return Err(AdditionError::NotOne(0)) };
-        Self::from_untrusted_entry(home, own, entry, choices)
+        let Value::Object(entry) = entry else { return Err(AdditionError::NotOneServer(0)) };
+        Self::from_untrusted_entry(home, default_name, entry, choices)
     }
 
     /// Creates an addition from a settings snippet that contains exactly one server.
     ///
     /// # Errors
     /// Returns an [`AdditionError`] if the input does not describe a server that can be added.
-    pub fn snippet(home: &Home, text: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
+    pub fn from_snippet(home: &Home, text: &str, choices: &AdditionChoices) -> Result<Self, AdditionError> {
         let mut servers = servers_in(text, choices.name.as_deref())?;
         let only = if servers.len() == 1 { servers.keys().next().cloned() } else { None };
-        let (Some(own), count) = (only, servers.len()) else {
-            return Err(AdditionError::NotOne(servers.len()));
+        let (Some(default_name), count) = (only, servers.len()) else {
+            return Err(AdditionError::NotOneServer(servers.len()));
         };
-        let Some(Value::Object(entry)) = servers.remove(&own) else {
-            return Err(AdditionError::NotOne(count - 1));
+        let Some(Value::Object(entry)) = servers.remove(&default_name) else {
+            return Err(AdditionError::NotOneServer(count - 1));
         };
-        Self::from_untrusted_entry(home, own, entry, choices)
+        Self::from_untrusted_entry(home, default_name, entry, choices)
     }
 
     /// Creates an addition from an entry that the user did not write.
     pub(super) fn from_untrusted_entry(
         home: &Home,
-        own: String,
+        default_name: String,
         entry: Map<String, Value>,
         choices: &AdditionChoices,
     ) -> Result<Self, AdditionError> {
-        let Checked { entry, ignored } = checked(normalized(entry)?, &choices.secrets)?;
-        let name = choices.name.clone().unwrap_or(own);
-        Ok(Self { ignored, ..Self::asking(home, name, entry) })
+        let ValidatedEntry { entry, ignored } = validate(normalized(entry)?, &choices.secrets)?;
+        let name = choices.name.clone().unwrap_or(default_name);
+        Ok(Self { ignored, ..Self::with_access_prompts(home, name, entry) })
     }
 
     /// Creates an addition for a server that requires approval to open a file outside its data folder.
-    fn asking(home: &Home, name: String, entry: Map<String, Value>) -> Self {
+    fn with_access_prompts(home: &Home, name: String, entry: Map<String, Value>) -> Self {
         let mut added = Self::with_minimal_access(home, name, entry);
         let Some(entry) = added.entry.as_object_mut().filter(|_| added.data.is_some()) else { return added };
         entry.remove("unannotated");
@@ -203,26 +207,26 @@ impl Addition {
         Self { name, entry, annotations: None, data, ignored: Vec::new(), known: None }
     }
 
-    /// Returns an addition that replaces the existing entry with the same address, so that a token can be added to
+    /// Returns an addition that replaces the existing entry with the same address so that a token can be added to
     /// that entry. Returns `None` if no entry has the address.
     ///
     /// # Errors
     /// Returns a [`ServerChangeError`] if the change is not possible or the servers file is invalid.
-    pub fn at_address(home: &Home, wanted: &Self) -> Result<Option<Self>, ServerChangeError> {
+    pub fn existing_with_same_url(home: &Home, wanted: &Self) -> Result<Option<Self>, ServerChangeError> {
         let file = ServersFile::open(home)?;
         let url = wanted.entry.get("url").and_then(Value::as_str).and_then(|url| Url::parse(url).ok());
         let servers = file.servers(&file.text)?;
         let same = |server: &&Server| server.remote.as_ref().map(RemoteServer::url) == url.as_ref();
-        let Some(there) = servers.iter().filter(|_| url.is_some()).find(same) else { return Ok(None) };
-        let (_, entry) = file.entry(&there.name)?;
-        let name = there.name.clone();
+        let Some(existing) = servers.iter().filter(|_| url.is_some()).find(same) else { return Ok(None) };
+        let (_, entry) = file.entry(&existing.name)?;
+        let name = existing.name.clone();
         Ok(Some(Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None }))
     }
 
     /// Adds a stored secret to the entry, in the `key` variable or header.
-    pub fn give(&mut self, key: &str, secret: &SecretName) {
+    pub fn set_secret(&mut self, key: &str, secret: &SecretName) {
         if let Some(entry) = self.entry.as_object_mut() {
-            give(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));
+            set_secrets(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));
         }
     }
 
@@ -243,34 +247,34 @@ impl Addition {
 
 impl Catalog {
     /// Returns the server in the catalog that uses this package, written `npm:NAME` or `pypi:NAME`.
-    fn of_package(&self, what: &str) -> Option<&KnownServer> {
-        let is_it = |known: &&KnownServer| match &known.source {
+    fn find_package(&self, spec: &str) -> Option<&KnownServer> {
+        let matches_package = |known: &&KnownServer| match &known.source {
             Source::Npm { package, .. } => {
-                what.strip_prefix("npm:").unwrap_or(what) == package
-                    && (what.contains(':') || is_scoped(what))
+                spec.strip_prefix("npm:").unwrap_or(spec) == package
+                    && (spec.contains(':') || is_scoped(spec))
             }
-            Source::Pypi { package, .. } => what.strip_prefix("pypi:") == Some(package),
+            Source::Pypi { package, .. } => spec.strip_prefix("pypi:") == Some(package),
             Source::Own { .. } => false,
         };
-        self.iter().find(is_it)
+        self.iter().find(matches_package)
     }
 }
 
 /// Returns the default name and the entry for a package or an address.
-fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
+fn entry_for_spec(spec: &str) -> Option<(String, Map<String, Value>)> {
     let run = |command: &str, args: Value| {
         Map::from_iter([("command".to_owned(), json!(command)), ("args".to_owned(), args)])
     };
-    if is_remote_address(what) {
-        return Some((host_name(what), Map::from_iter([("url".to_owned(), json!(what))])));
+    if is_remote_address(spec) {
+        return Some((host_name(spec), Map::from_iter([("url".to_owned(), json!(spec))])));
     }
     // Only npm package names can contain a scope, or a version after `@`.
-    let is_npm = |what: &&str| is_scoped(what) || is_package_name(what) && what.contains('@');
-    if let Some(package) = what.strip_prefix("npm:").or_else(|| Some(what).filter(is_npm)) {
+    let is_npm = |spec: &&str| is_scoped(spec) || is_package_name(spec) && spec.contains('@');
+    if let Some(package) = spec.strip_prefix("npm:").or_else(|| Some(spec).filter(is_npm)) {
         return Some((short_name(package), run("npx", json!(["-y", package]))));
     }
-    let is_pypi = |what: &&str| is_package_name(what) && what.contains("==");
-    let package = what.strip_prefix("pypi:").or_else(|| Some(what).filter(is_pypi))?;
+    let is_pypi = |spec: &&str| is_package_name(spec) && spec.contains("==");
+    let package = spec.strip_prefix("pypi:").or_else(|| Some(spec).filter(is_pypi))?;
     Some((short_name(package), run("uvx", json!([package]))))
 }
 
@@ -282,12 +286,12 @@ mod tests {
         Home::under(Path::new("/ic"), Path::new("/home/u"))
     }
 
-    fn named(what: &str) -> Result<Addition, String> {
-        Addition::named(&home(), what, &AdditionChoices::default()).map_err(|e| e.to_string())
+    fn named(spec: &str) -> Result<Addition, String> {
+        Addition::from_spec(&home(), spec, &AdditionChoices::default()).map_err(|e| e.to_string())
     }
 
     fn snippet(text: &str) -> Result<Addition, String> {
-        Addition::snippet(&home(), text, &AdditionChoices::default()).map_err(|e| e.to_string())
+        Addition::from_snippet(&home(), text, &AdditionChoices::default()).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -308,15 +312,15 @@ mod tests {
         assert!(named("pypi:mcp-server-sqlite").unwrap_err().contains("requires `--set folder=...`"));
         let mut added = added;
         added.allow_host("a.example");
-        let asking = json!({ "allowedDomains": ["a.example"], "askUnknown": true });
-        assert_eq!(added.entry["sandbox"]["network"], asking);
+        let prompting = json!({ "allowedDomains": ["a.example"], "askUnknown": true });
+        assert_eq!(added.entry["sandbox"]["network"], prompting);
     }
 
     #[test]
     fn commands_from_documentation_are_accepted() {
         let command = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            Addition::command(&home(), &words, &AdditionChoices::default()).unwrap()
+            Addition::from_command(&home(), &words, &AdditionChoices::default()).unwrap()
         };
         for words in [&["npx", "-y", "@a/some-mcp"][..], &["npx", "@a/some-mcp"]] {
             assert_eq!(command(words), named("npm:@a/some-mcp").unwrap());
@@ -364,7 +368,7 @@ mod tests {
             );
         }
         let called = AdditionChoices { name: Some("y".to_owned()), ..AdditionChoices::default() };
-        assert_eq!(Addition::snippet(&home(), entry, &called).unwrap().name, "y");
+        assert_eq!(Addition::from_snippet(&home(), entry, &called).unwrap().name, "y");
         for (text, problem) in [
             (
                 r#"{ "x": { "command": "c", "sandbox": false } }"#,
@@ -381,6 +385,6 @@ mod tests {
         let secrets = GivenSecrets::from([("K".to_owned(), SecretName::try_from("bank").unwrap())]);
         let given = AdditionChoices { secrets, ..AdditionChoices::default() };
         let text = r#"{ "x": { "command": "c", "env": { "K": "keyring:bank" } } }"#;
-        assert_eq!(Addition::snippet(&home(), text, &given).unwrap().entry["env"]["K"], "keyring:bank");
+        assert_eq!(Addition::from_snippet(&home(), text, &given).unwrap().entry["env"]["K"], "keyring:bank");
     }
 }

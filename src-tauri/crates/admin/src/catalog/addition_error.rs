@@ -1,6 +1,6 @@
 //! Errors from determining which server to add.
 
-use super::foreign::ForeignTextError;
+use super::untrusted_entry::UntrustedEntryError;
 use super::{Catalog, CatalogError, SettingError};
 
 /// Error from determining which server to add.
@@ -16,7 +16,7 @@ pub enum AdditionError {
     #[error(
         "unknown server `{name}`; the catalog has `{ids}`; for other servers, give a package as `npm:NAME` or `pypi:NAME`, an `https://` address, or the path of a file with client settings (`-` for standard input)"
     )]
-    NotKnown {
+    UnknownServer {
         /// Unknown name.
         name: String,
         /// Ids in the catalog.
@@ -46,15 +46,15 @@ pub enum AdditionError {
     NotJson(#[from] serde_json::Error),
     /// The snippet does not contain exactly one server. Contains the number of servers found.
     #[error("expected one server in the snippet, found {0}; remove the others")]
-    NotOne(usize),
+    NotOneServer(usize),
     /// The snippet sets options other than the program or address.
     #[error("{0}; nothing was added")]
-    Foreign(#[from] ForeignTextError),
+    Untrusted(#[from] UntrustedEntryError),
 }
 
 impl AdditionError {
-    pub(super) fn unknown(what: &str, catalog: &Catalog) -> Self {
+    pub(super) fn unknown(spec: &str, catalog: &Catalog) -> Self {
         let ids = catalog.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join("`, `");
-        Self::NotKnown { name: what.to_owned(), ids }
+        Self::UnknownServer { name: spec.to_owned(), ids }
     }
 }

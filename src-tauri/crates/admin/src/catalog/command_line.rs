@@ -46,10 +46,10 @@ pub(super) fn is_command(word: &str) -> bool {
 }
 
 /// Converts a command of another package runner to the `npx` or `uvx` command. Returns other commands unchanged.
-pub(super) fn translated(words: &[String]) -> Vec<String> {
+pub(super) fn without_runner_options(words: &[String]) -> Vec<String> {
     let all: Vec<&str> = words.iter().map(String::as_str).collect();
     let (runner, rest) = match all.as_slice() {
-        ["cmd", "/c" | "/C", rest @ ..] => return translated(&owned(rest)),
+        ["cmd", "/c" | "/C", rest @ ..] => return without_runner_options(&owned(rest)),
         ["bunx", rest @ ..]
         | ["bun", "x", rest @ ..]
         | ["pnpm" | "yarn", "dlx", rest @ ..]
@@ -76,7 +76,7 @@ pub(super) fn normalized(mut entry: Map<String, Value>) -> Result<Map<String, Va
     // Arguments that are not strings are reported when the entry is parsed.
     let Some(args) = args else { return Ok(entry) };
     let words: Vec<String> = std::iter::once(command.to_owned()).chain(args).collect();
-    let words = translated(&words);
+    let words = without_runner_options(&words);
     let program = words.first().map(String::as_str).unwrap_or_default();
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     if CONTAINERS.contains(&name) {

@@ -24,17 +24,17 @@ impl KnownServer {
     ///
     /// # Errors
     /// Returns a [`CatalogError`] if a setting is missing or unknown.
-    pub fn entry(&self, filling: EntryValues<'_>) -> Result<Value, CatalogError> {
-        let words = self.words(&filling)?;
-        let from = filling.from.map(text).transpose()?;
-        let mut run = self.run(from.as_deref())?;
-        run.args.extend(self.entry.args.iter().cloned());
-        run.env.extend(self.entry.env.clone());
+    pub fn entry(&self, values: EntryValues<'_>) -> Result<Value, CatalogError> {
+        let placeholders = self.placeholders(&values)?;
+        let from = values.from.map(to_utf8).transpose()?;
+        let mut launch = self.launch_command(from.as_deref())?;
+        launch.args.extend(self.entry.args.iter().cloned());
+        launch.env.extend(self.entry.env.clone());
         let mut entry = Map::new();
-        entry.insert("command".to_owned(), json!(run.command));
-        entry.insert("args".to_owned(), json!(run.args));
-        if !run.env.is_empty() {
-            entry.insert("env".to_owned(), json!(run.env));
+        entry.insert("command".to_owned(), json!(launch.command));
+        entry.insert("args".to_owned(), json!(launch.args));
+        if !launch.env.is_empty() {
+            entry.insert("env".to_owned(), json!(launch.env));
         }
         if !self.entry.pass_env.is_empty() {
             entry.insert("passEnv".to_owned(), json!(self.entry.pass_env));
@@ -47,7 +47,7 @@ impl KnownServer {
                 Source::Npm { .. } => format!("{from}/node_modules"),
                 Source::Pypi { .. } | Source::Own { .. } => from,
             };
-            shown(&mut sandbox, program);
+            allow_read(&mut sandbox, program);
         }
         entry.insert("sandbox".to_owned(), Value::Object(sandbox));
         if let Some(writes) = &self.entry.file_writes {
@@ -58,7 +58,7 @@ impl KnownServer {
             entry.insert("unannotated".to_owned(), json!("ask"));
         }
         let mut entry = Value::Object(entry);
-        put(&mut entry, &words);
+        substitute(&mut entry, &placeholders);
         Ok(entry)
     }
 
@@ -70,28 +70,34 @@ impl KnownServer {
     }
 
     /// Returns all placeholders with their values.
-    fn words(&self, filling: &EntryValues<'_>) -> Result<Vec<(String, String)>, CatalogError> {
-        if let Some(name) = filling.settings.keys().find(|name| !self.settings.contains_key(*name)) {
-            return Err(CatalogError::NoSetting { id: self.id.clone(), name: name.clone() });
+    fn placeholders(&self, values: &EntryValues<'_>) -> Result<Vec<(String, String)>, CatalogError> {
+        if let Some(name) = values.settings.keys().find(|name| !self.settings.contains_key(*name)) {
+            return Err(CatalogError::UnknownSetting { id: self.id.clone(), name: name.clone() });
         }
-        let mut words = vec![("{data}".to_owned(), text(filling.data)?)];
+        let mut placeholders = vec![("{data}".to_owned(), to_utf8(values.data)?)];
         for (name, about) in &self.settings {
-            let unset =
-                || CatalogError::Unset { id: self.id.clone(), name: name.clone(), about: about.clone() };
-            let value = filling.settings.get(name).ok_or_else(unset)?;
-            words.push((format!("{{{name}}}"), value.clone()));
+            let unset = || CatalogError::MissingSetting {
+                id: self.id.clone(),
+                name: name.clone(),
+                about: about.clone(),
+            };
+            let value = values.settings.get(name).ok_or_else(unset)?;
+            placeholders.push((format!("{{{name}}}"), value.clone()));
         }
-        Ok(words)
+        Ok(placeholders)
     }
 
     /// Returns the command, its variables, and the arguments to insert before the entry's own arguments.
-    fn run(&self, from: Option<&str>) -> Result<Run, CatalogError> {
-        let plain =
-            |command: &str, args: Vec<String>| Run { command: command.into(), args, env: BTreeMap::new() };
+    fn launch_command(&self, from: Option<&str>) -> Result<LaunchCommand, CatalogError> {
+        let plain = |command: &str, args: Vec<String>| LaunchCommand {
+            command: command.into(),
+            args,
+            env: BTreeMap::new(),
+        };
         Ok(match (&self.source, from) {
             (Source::Own { program }, None) => plain(program, vec![]),
             (Source::Own { .. }, Some(_)) => {
-                return Err(CatalogError::NoPackage { id: self.id.clone() });
+                return Err(CatalogError::NotAPackage { id: self.id.clone() });
             }
             (Source::Npm { package, version, .. }, None) => {
                 plain("npx", vec!["-y".into(), format!("{package}@{version}")])
@@ -104,7 +110,7 @@ impl KnownServer {
                 plain("uvx", with.chain([format!("{package}=={version}")]).collect())
             }
             (Source::Pypi { package, module, script, .. }, Some(dir)) => {
-                let run = match (module, script) {
+                let args = match (module, script) {
                     (_, Some(script)) => vec![format!("{dir}/bin/{script}")],
                     (Some(module), None) => vec!["-m".into(), module.clone()],
                     (None, None) => vec!["-m".into(), package.replace('-', "_")],
@@ -113,21 +119,21 @@ impl KnownServer {
                     ("PYTHONPATH".into(), dir.into()),
                     ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
                 ]);
-                Run { env, ..plain(PYTHON, run) }
+                LaunchCommand { env, ..plain(PYTHON, args) }
             }
         })
     }
 }
 
 /// Command line and environment variables.
-struct Run {
+struct LaunchCommand {
     command: String,
     args: Vec<String>,
     env: BTreeMap<String, String>,
 }
 
 /// Adds a folder to `allowRead` in the sandbox settings.
-fn shown(sandbox: &mut Map<String, Value>, dir: String) {
+fn allow_read(sandbox: &mut Map<String, Value>, dir: String) {
     let files = sandbox.entry("filesystem").or_insert_with(|| json!({}));
     let Some(files) = files.as_object_mut() else { return };
     let read = files.entry("allowRead").or_insert_with(|| json!([]));
@@ -137,20 +143,20 @@ fn shown(sandbox: &mut Map<String, Value>, dir: String) {
 }
 
 /// Replaces the placeholders in all strings of a JSON value.
-fn put(value: &mut Value, words: &[(String, String)]) {
+fn substitute(value: &mut Value, placeholders: &[(String, String)]) {
     match value {
         Value::String(text) => {
-            for (word, meaning) in words {
+            for (word, meaning) in placeholders {
                 *text = text.replace(word, meaning);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| put(item, words)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| put(field, words)),
+        Value::Array(items) => items.iter_mut().for_each(|item| substitute(item, placeholders)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| substitute(field, placeholders)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn text(path: &Path) -> Result<String, CatalogError> {
+fn to_utf8(path: &Path) -> Result<String, CatalogError> {
     let text = path.to_str().ok_or_else(|| CatalogError::Path(path.display().to_string()))?;
     Ok(text.to_owned())
 }
@@ -163,8 +169,8 @@ mod tests {
 
     fn filled(id: &str, from: Option<&str>, settings: &[(&str, &str)]) -> Result<Value, CatalogError> {
         let settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        let filling = EntryValues { data: Path::new("/d"), from: from.map(Path::new), settings: &settings };
-        Catalog::shipped().unwrap().find(id).unwrap().entry(filling)
+        let values = EntryValues { data: Path::new("/d"), from: from.map(Path::new), settings: &settings };
+        Catalog::shipped().unwrap().find(id).unwrap().entry(values)
     }
 
     #[test]
@@ -201,9 +207,9 @@ mod tests {
             json!(["--with", "mcp<2", "mcp-server-sqlite==2025.4.25", "--db-path", "/db/database.db"])
         );
         assert_eq!(entry["sandbox"]["filesystem"]["allowWrite"], json!(["/db"]));
-        let no = CatalogError::NoSetting { id: "time".into(), name: "zone".into() };
+        let no = CatalogError::UnknownSetting { id: "time".into(), name: "zone".into() };
         assert_eq!(filled("time", None, &[("zone", "x")]), Err(no));
-        let no = CatalogError::NoPackage { id: "filesystem".into() };
+        let no = CatalogError::NotAPackage { id: "filesystem".into() };
         assert_eq!(filled("filesystem", Some("/p"), &[]), Err(no));
     }
 
@@ -215,8 +221,8 @@ mod tests {
             for from in [None, Some("/p")].into_iter().take(if package { 2 } else { 1 }) {
                 let entry = filled(&known.id, from, &settings).unwrap();
                 let text = json!({ "mine": entry }).to_string();
-                let leftover = text.split('"').find(|t| t.contains('{') && !t.ends_with(":{"));
-                assert_eq!(leftover.filter(|t| t.contains('}')), None, "{}", known.id);
+                let placeholder = text.split('"').find(|t| t.contains('{') && !t.ends_with(":{"));
+                assert_eq!(placeholder.filter(|t| t.contains('}')), None, "{}", known.id);
                 let servers = Servers::parse(&text, Path::new("/c"), Path::new("/home/u")).unwrap();
                 let server = servers.find(Some("mine")).unwrap();
                 let settings = server.sandbox.settings().unwrap();

@@ -75,7 +75,7 @@ fn checked(kind: ValueKind, value: &str, home: &Home) -> Result<String, Problem>
         return Ok(value.to_owned());
     }
     let path = match value.strip_prefix("~/") {
-        Some(below) => home.person.join(below),
+        Some(below) => home.user_home.join(below),
         None => PathBuf::from(value),
     };
     let unreadable = |source| Problem::Unreadable { path: path.clone(), source };

@@ -1,7 +1,7 @@
 //! Parses JSON snippets of client settings from documentation. Pure.
 
 use super::addition_error::AdditionError;
-use super::foreign::is_remote;
+use super::untrusted_entry::is_remote;
 use serde_json::{Map, Value};
 
 /// Keys under which agent clients store servers in their settings.

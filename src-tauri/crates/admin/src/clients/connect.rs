@@ -1,10 +1,10 @@
 //! Connects and disconnects a client.
 
-use super::own_command::OwnCommand;
+use super::client_command::ClientCommand;
 use super::record::Record;
 use super::survey::{command_line, entries};
 use super::{ClientError, ClientTarget, Clients};
-use crate::catalog::{Checked, ForeignTextError, GivenSecrets, checked};
+use crate::catalog::{GivenSecrets, UntrustedEntryError, ValidatedEntry, validate};
 use crate::file_edit::{self, FileEditError};
 use crate::plain_secrets::{self, PlainSecret};
 use crate::servers_file::ServersFile;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Name of an entry that provides several servers.
-const ALL: &str = "ironcurtain";
+const COMBINED_ENTRY: &str = "ironcurtain";
 
 /// Entries to add to a client's settings.
 #[derive(Debug, Clone, Copy)]
@@ -52,19 +52,19 @@ pub struct ClientChange {
     /// Change to the settings file.
     pub edit: Edit,
     /// The client's own commands that make the change. Empty if the settings file is edited directly.
-    pub commands: Vec<OwnCommand>,
+    pub commands: Vec<ClientCommand>,
     /// Path of `mcp-servers.json` and its change, if servers are moved to it.
     pub servers: Option<(PathBuf, Edit)>,
-    /// Secrets to store in the keyring before anything is written ([`plain_secrets::keep`]).
+    /// Secrets to store in the keyring before anything is written ([`plain_secrets::store_secrets`]).
     pub secrets: Vec<PlainSecret>,
     /// Names of the entries to write or remove.
     pub names: Vec<String>,
     /// Entries that will still bypass IronCurtain after the change.
-    pub left: Vec<Unmoved>,
+    pub unmoved: Vec<UnmovedEntry>,
     /// Original values of the replaced entries. `None` for entries that did not exist.
     originals: BTreeMap<String, Option<Value>>,
     /// `true` if no entry started the shim before the change.
-    is_free: bool,
+    had_no_shim: bool,
     /// `true` if the change connects the client, `false` if it disconnects it.
     is_connecting: bool,
     /// Secrets in the client's settings, which are hidden when the change is displayed.
@@ -73,16 +73,16 @@ pub struct ClientChange {
 
 /// An entry that a change leaves unchanged, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unmoved {
+pub struct UnmovedEntry {
     /// Name of the entry.
     pub name: String,
     /// Reason the entry is unchanged.
-    pub why: NotConnected,
+    pub reason: UnmovedReason,
 }
 
 /// Reason a client's entry is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotConnected {
+pub enum UnmovedReason {
     /// The entry connects to a remote server.
     #[error("it connects directly to `{0}`")]
     Remote(String),
@@ -97,7 +97,7 @@ pub enum NotConnected {
     Unknown,
     /// The entry sets options other than the program or address.
     #[error("it is rejected: {0}")]
-    Foreign(#[from] ForeignTextError),
+    Rejected(#[from] UntrustedEntryError),
     /// The entry has the name of a configured server, but starts a program directly.
     #[error("it starts `{0}` directly; to run it through IronCurtain, use `--move`")]
     Bypassing(String),
@@ -106,23 +106,23 @@ pub enum NotConnected {
 impl ClientChange {
     /// Returns the diff of the settings, with secrets hidden.
     #[must_use]
-    pub fn shown(&self) -> String {
-        plain_secrets::hidden(self.edit.diff(), &self.hidden)
+    pub fn redacted_diff(&self) -> String {
+        plain_secrets::redact(self.edit.diff(), &self.hidden)
     }
 
     /// Returns the diff of `mcp-servers.json`, with secrets hidden.
     #[must_use]
-    pub fn servers_shown(&self) -> Option<String> {
-        self.servers.as_ref().map(|(_, edit)| plain_secrets::hidden(edit.diff(), &self.hidden))
+    pub fn redacted_servers_diff(&self) -> Option<String> {
+        self.servers.as_ref().map(|(_, edit)| plain_secrets::redact(edit.diff(), &self.hidden))
     }
 }
 
 /// A client's servers that are moved to IronCurtain's configuration.
-struct Moved {
+struct MovedServers {
     servers: (PathBuf, Edit),
     secrets: Vec<PlainSecret>,
     names: Vec<String>,
-    left: Vec<Unmoved>,
+    unmoved: Vec<UnmovedEntry>,
 }
 
 impl Clients {
@@ -140,77 +140,86 @@ impl Clients {
             FoundClient::Configured(file) | FoundClient::Installed(file) => file,
             FoundClient::Missing(file) => return Err(ClientError::Missing { client: client.name, file }),
         };
-        let there = entries(client, &file)?;
-        let is_ours = |entry: &SettingsEntry| entry.launch.as_ref().is_some_and(StartCommand::is_shim);
-        let at = |name: &str| there.iter().find(|entry| entry.name == name);
+        let existing = entries(client, &file)?;
+        let starts_shim = |entry: &SettingsEntry| entry.launch.as_ref().is_some_and(StartCommand::is_shim);
+        let entry_named = |name: &str| existing.iter().find(|entry| entry.name == name);
         let servers = Servers::load(&self.home)?;
-        let (mut moved, mut left, mut secrets) = (None, Vec::new(), Vec::new());
-        let each = |name: String| (self.shim(ShimSelection::Server(&name)), name);
+        let (mut moved, mut unmoved, mut secrets) = (None, Vec::new(), Vec::new());
+        let server_entry = |name: String| (self.shim(ShimSelection::Server(&name)), name);
         // Commands and names of the new entries.
-        let wanted: Vec<(StartCommand, String)> = match request {
-            ConnectRequest::AsOne => vec![(self.shim(ShimSelection::All), ALL.to_owned())],
+        let planned: Vec<(StartCommand, String)> = match request {
+            ConnectRequest::AsOne => vec![(self.shim(ShimSelection::All), COMBINED_ENTRY.to_owned())],
             ConnectRequest::Profile(name) if !Config::load(&self.home)?.profiles.contains_key(name) => {
                 return Err(ClientError::NoProfile(name.to_owned()));
             }
             ConnectRequest::Profile(name) => {
-                vec![(self.shim(ShimSelection::Profile(name)), ALL.to_owned())]
+                vec![(self.shim(ShimSelection::Profile(name)), COMBINED_ENTRY.to_owned())]
             }
             ConnectRequest::Server(name) if servers.find(Some(name)).is_none() => {
                 return Err(ClientError::NoServer(name.to_owned()));
             }
-            ConnectRequest::Server(name) => vec![each(name.to_owned())],
-            ConnectRequest::Each => servers.names().map(|name| each(name.to_owned())).collect(),
+            ConnectRequest::Server(name) => vec![server_entry(name.to_owned())],
+            ConnectRequest::Each => servers.names().map(|name| server_entry(name.to_owned())).collect(),
             ConnectRequest::Move { secrets: with_secrets, only, given } => {
-                let movable = |entry: &&SettingsEntry| !entry.is_disabled && !is_ours(entry);
-                let is_meant = |entry: &&SettingsEntry| only.is_none_or(|only| only.contains(&entry.name));
-                let is_missing = |name: &&String| !there.iter().filter(movable).any(|one| one.name == **name);
+                let is_movable = |entry: &&SettingsEntry| !entry.is_disabled && !starts_shim(entry);
+                let is_selected = |entry: &&SettingsEntry| only.is_none_or(|only| only.contains(&entry.name));
+                let is_missing =
+                    |name: &&String| !existing.iter().filter(is_movable).any(|one| one.name == **name);
                 if let Some(name) = only.into_iter().flatten().find(is_missing) {
                     return Err(ClientError::NothingToMove { client: client.name, name: name.clone() });
                 }
-                let meant = there.iter().filter(movable).filter(is_meant);
-                let moving = self.moving(meant, with_secrets, given)?;
-                (left, secrets) = (moving.left, moving.secrets);
+                let selected = existing.iter().filter(is_movable).filter(is_selected);
+                let moving = self.move_servers(selected, with_secrets, given)?;
+                (unmoved, secrets) = (moving.unmoved, moving.secrets);
                 moved = Some(moving.servers);
-                moving.names.into_iter().map(each).collect()
+                moving.names.into_iter().map(server_entry).collect()
             }
         };
         let mut launches = Vec::new();
-        for (launch, name) in wanted {
-            let other = at(&name).filter(|entry| !is_ours(entry) && moved.is_none());
+        for (launch, name) in planned {
+            let other = entry_named(&name).filter(|entry| !starts_shim(entry) && moved.is_none());
             match (other, request) {
                 (None, _) => launches.push((name, launch)),
                 (Some(other), ConnectRequest::Each) => {
-                    left.push(Unmoved { name, why: NotConnected::Bypassing(starts(other)) });
+                    unmoved.push(UnmovedEntry {
+                        name,
+                        reason: UnmovedReason::Bypassing(describe_launch(other)),
+                    });
                 }
                 (Some(other), _) => {
-                    return Err(ClientError::Taken { client: client.name, name, starts: starts(other) });
+                    return Err(ClientError::NameInUse {
+                        client: client.name,
+                        name,
+                        starts: describe_launch(other),
+                    });
                 }
             }
         }
         let text = read(&file)?;
         // Skips an entry that already starts the same command.
-        let is_there = |name: &str, launch: &StartCommand| {
-            at(name).is_some_and(|entry| entry.launch.as_ref() == Some(launch) && !entry.is_disabled)
+        let is_unchanged = |name: &str, launch: &StartCommand| {
+            entry_named(name).is_some_and(|entry| entry.launch.as_ref() == Some(launch) && !entry.is_disabled)
         };
         let named: Vec<(&str, &StartCommand)> = launches
             .iter()
-            .filter(|(name, launch)| !is_there(name, launch))
+            .filter(|(name, launch)| !is_unchanged(name, launch))
             .map(|(name, launch)| (name.as_str(), launch))
             .collect();
         let edit = client
-            .with(text.as_deref(), &named)
+            .add_entries(text.as_deref(), &named)
             .map_err(|problem| ClientError::Document { file: file.clone(), problem })?;
-        let is_new = named.iter().all(|(name, _)| at(name).is_none());
+        let is_new = named.iter().all(|(name, _)| entry_named(name).is_none());
         let commands = if target.project.is_none() && is_new {
-            named.iter().filter_map(|(name, launch)| OwnCommand::adding(client, name, launch)).collect()
+            named.iter().filter_map(|(name, launch)| ClientCommand::add_entry(client, name, launch)).collect()
         } else {
             Vec::new()
         };
         let names: Vec<String> = launches.into_iter().map(|(name, _)| name).collect();
-        let replaced = names.iter().filter(|name| !at(name).is_some_and(is_ours));
-        let originals =
-            replaced.map(|name| (name.clone(), at(name).map(|entry| entry.value.clone()))).collect();
-        let is_free = !there.iter().any(is_ours);
+        let newly_written = names.iter().filter(|name| !entry_named(name).is_some_and(starts_shim));
+        let originals = newly_written
+            .map(|name| (name.clone(), entry_named(name).map(|entry| entry.value.clone())))
+            .collect();
+        let had_no_shim = !existing.iter().any(starts_shim);
         let servers = moved.filter(|(_, edit)| !edit.is_empty());
         Ok(ClientChange {
             client: client.name,
@@ -220,11 +229,11 @@ impl Clients {
             servers,
             secrets,
             names,
-            left,
+            unmoved,
             originals,
-            is_free,
+            had_no_shim,
             is_connecting: true,
-            hidden: there.iter().flat_map(|entry| plain_secrets::texts(&entry.value)).collect(),
+            hidden: existing.iter().flat_map(|entry| plain_secrets::secret_values(&entry.value)).collect(),
         })
     }
 
@@ -243,25 +252,26 @@ impl Clients {
             .into_iter()
             .filter(|entry| entry.launch.as_ref().is_some_and(StartCommand::is_shim))
             .collect();
-        let is_meant = |entry: &&SettingsEntry| server.is_none_or(|server| entry.name == server);
-        let names: Vec<String> = ours.iter().filter(is_meant).map(|entry| entry.name.clone()).collect();
+        let is_selected = |entry: &&SettingsEntry| server.is_none_or(|server| entry.name == server);
+        let names: Vec<String> = ours.iter().filter(is_selected).map(|entry| entry.name.clone()).collect();
         if names.is_empty() {
             return Err(ClientError::NotConnected(client.name));
         }
         let record = Record::open(&self.home)?;
         let text = read(&file)?;
-        let whole = if names.len() == ours.len() { record.untouched(&file, text.as_deref())? } else { None };
-        let edit = match whole {
+        let original =
+            if names.len() == ours.len() { record.original_contents(&file, text.as_deref())? } else { None };
+        let edit = match original {
             Some(after) => Edit { before: text, after },
-            None => restored(client, &file, text.as_deref(), &names, &record)?,
+            None => restore_entries(client, &file, text.as_deref(), &names, &record)?,
         };
-        let known = record.of(&file);
-        let given_back = known.iter().flat_map(|written| written.entries.values().flatten());
-        let had = |name: &String| {
-            known.is_some_and(|written| written.entries.get(name).is_some_and(Option::is_some))
+        let file_record = record.changes_to(&file);
+        let restored_values = file_record.iter().flat_map(|written| written.entries.values().flatten());
+        let replaced_entry = |name: &String| {
+            file_record.is_some_and(|written| written.entries.get(name).is_some_and(Option::is_some))
         };
-        let commands = if target.project.is_none() && !names.iter().any(had) {
-            names.iter().filter_map(|name| OwnCommand::removing(client, name)).collect()
+        let commands = if target.project.is_none() && !names.iter().any(replaced_entry) {
+            names.iter().filter_map(|name| ClientCommand::remove_entry(client, name)).collect()
         } else {
             Vec::new()
         };
@@ -273,11 +283,11 @@ impl Clients {
             servers: None,
             secrets: Vec::new(),
             names,
-            left: Vec::new(),
+            unmoved: Vec::new(),
             originals: BTreeMap::new(),
-            is_free: false,
+            had_no_shim: false,
             is_connecting: false,
-            hidden: given_back.flat_map(plain_secrets::texts).collect(),
+            hidden: restored_values.flat_map(plain_secrets::secret_values).collect(),
         })
     }
 
@@ -293,7 +303,7 @@ impl Clients {
         }
         let mut record = Record::open(&self.home)?;
         if change.is_connecting {
-            record.note(&change.file, &change.edit, change.originals.clone(), change.is_free)?;
+            record.add(&change.file, &change.edit, change.originals.clone(), change.had_no_shim)?;
         }
         if let Some((file, edit)) = &change.servers {
             if read(file)? != edit.before {
@@ -304,28 +314,28 @@ impl Clients {
         if change.commands.is_empty() {
             replace(&change.file, &change.edit)?;
         } else {
-            change.commands.iter().try_for_each(OwnCommand::run)?;
+            change.commands.iter().try_for_each(ClientCommand::run)?;
         }
         if !change.is_connecting {
-            record.forget(&change.file, &change.names, &change.edit)?;
+            record.remove(&change.file, &change.names, &change.edit)?;
         }
         Ok(())
     }
 
     /// Converts a client's entries to entries in IronCurtain's configuration.
-    fn moving<'a>(
+    fn move_servers<'a>(
         &self,
         entries: impl Iterator<Item = &'a SettingsEntry>,
         with_secrets: bool,
         given: &GivenSecrets,
-    ) -> Result<Moved, ClientError> {
+    ) -> Result<MovedServers, ClientError> {
         let servers = ServersFile::open(&self.home)?;
         let mut text = servers.text.clone();
-        let there = servers.servers(&text)?;
-        let (mut names, mut left) = (Vec::new(), Vec::new());
+        let existing = servers.servers(&text)?;
+        let (mut names, mut unmoved) = (Vec::new(), Vec::new());
         for entry in entries {
-            match movable(entry, &there, given) {
-                Err(why) => left.push(Unmoved { name: entry.name.clone(), why }),
+            match to_server_entry(entry, &existing, given) {
+                Err(reason) => unmoved.push(UnmovedEntry { name: entry.name.clone(), reason }),
                 Ok(value) => {
                     if let Some(value) = value {
                         text = file_edit::set(&servers.file, &text, &[entry.name.as_str()], &value)?;
@@ -336,32 +346,33 @@ impl Clients {
         }
         let mut secrets = Vec::new();
         if with_secrets {
-            (text, secrets) =
-                plain_secrets::moved(&servers.file, &text, |name| names.iter().any(|moved| moved == name))?;
+            (text, secrets) = plain_secrets::extract_secrets(&servers.file, &text, |name| {
+                names.iter().any(|moved| moved == name)
+            })?;
         }
-        let text = servers.checked(text)?;
+        let text = servers.validate(text)?;
         let ServersFile { file, before, .. } = servers;
         let after = Some(text).filter(|_| !names.is_empty()).or_else(|| before.clone());
-        Ok(Moved { servers: (file, Edit { before, after }), secrets, names, left })
+        Ok(MovedServers { servers: (file, Edit { before, after }), secrets, names, unmoved })
     }
 }
 
 /// Converts a client's entry to an `mcp-servers.json` entry. Returns `None` if the same server is already configured.
-fn movable(
+fn to_server_entry(
     entry: &SettingsEntry,
-    there: &Servers,
+    existing: &Servers,
     given: &GivenSecrets,
-) -> Result<Option<Value>, NotConnected> {
+) -> Result<Option<Value>, UnmovedReason> {
     let Some(launch) = &entry.launch else {
-        return Err(entry.url.clone().map_or(NotConnected::Unknown, NotConnected::Remote));
+        return Err(entry.url.clone().map_or(UnmovedReason::Unknown, UnmovedReason::Remote));
     };
     let words = std::iter::once(&launch.command).chain(&launch.args).chain(launch.env.values());
     if let Some(word) = words.into_iter().find(|word| word.contains("${")) {
-        return Err(NotConnected::Variable(word.clone()));
+        return Err(UnmovedReason::Variable(word.clone()));
     }
-    match there.find(Some(&entry.name)) {
+    match existing.find(Some(&entry.name)) {
         Some(same) if same.command == launch.command && same.args == launch.args => Ok(None),
-        Some(other) => Err(NotConnected::Taken(other.command_line())),
+        Some(other) => Err(UnmovedReason::Taken(other.command_line())),
         None => {
             let fields = [
                 ("command", json!(launch.command)),
@@ -370,31 +381,32 @@ fn movable(
             ];
             let fields = fields.into_iter().filter(|(key, _)| *key != "env" || !launch.env.is_empty());
             let entry = fields.map(|(key, value)| (key.to_owned(), value)).collect();
-            let Checked { mut entry, .. } = checked(entry, given)?;
+            let ValidatedEntry { mut entry, .. } = validate(entry, given)?;
             entry.insert("unannotated".to_owned(), json!("ask"));
             Ok(Some(Value::Object(entry)))
         }
     }
 }
 
-fn starts(entry: &SettingsEntry) -> String {
+fn describe_launch(entry: &SettingsEntry) -> String {
     let command = entry.launch.as_ref().map(command_line);
     command.or_else(|| entry.url.clone()).unwrap_or_else(|| entry.value.to_string())
 }
 
-/// Restores the original values of entries, and removes entries that IronCurtain added.
-fn restored(
+/// Restores the original values of entries and removes entries that IronCurtain added.
+fn restore_entries(
     client: &KnownClient,
     file: &Path,
     text: Option<&str>,
     names: &[String],
     record: &Record,
 ) -> Result<Edit, ClientError> {
-    let original = |name: &String| record.of(file).and_then(|written| written.entries.get(name)?.clone());
+    let original_value =
+        |name: &String| record.changes_to(file).and_then(|written| written.entries.get(name)?.clone());
     let entries: Vec<(&str, Option<Value>)> =
-        names.iter().map(|name| (name.as_str(), original(name))).collect();
+        names.iter().map(|name| (name.as_str(), original_value(name))).collect();
     client
-        .changed(text, &entries)
+        .set_entries(text, &entries)
         .map_err(|problem| ClientError::Document { file: file.to_path_buf(), problem })
 }
 

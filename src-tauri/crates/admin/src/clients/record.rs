@@ -1,7 +1,7 @@
 //! Record of the changes to clients' settings, with copies of the original files.
 //!
 //! - Stored in the state folder, which no agent can read, because settings may contain secrets.
-//! - Written before the settings, so that the original values are recorded before they change.
+//! - Written before the settings so that the original values are recorded before they change.
 
 use super::ClientError;
 use crate::file_edit::{self, FileEditError};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
-    files: BTreeMap<PathBuf, Written>,
+    files: BTreeMap<PathBuf, FileRecord>,
     #[serde(skip)]
     folder: PathBuf,
 }
@@ -28,13 +28,16 @@ pub(super) struct Record {
 /// Changes that were made to one settings file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct FileRecord {
     /// Name of the file with the original contents, or `None` if the settings file did not exist.
-    pub before: Option<String>,
+    #[serde(rename = "before")]
+    pub backup: Option<String>,
     /// `true` if disconnecting can restore the copy, because no entry in it starts the shim.
-    pub is_whole: bool,
+    #[serde(rename = "isWhole")]
+    pub can_restore_backup: bool,
     /// SHA-256 of the file's contents after the change.
-    pub after: String,
+    #[serde(rename = "after")]
+    pub digest: String,
     /// Entries that were written, with their original values.
     pub entries: BTreeMap<String, Option<Value>>,
 }
@@ -43,7 +46,7 @@ impl Record {
     pub(super) fn open(home: &Home) -> Result<Self, ClientError> {
         let folder = home.state.join("clients");
         let file = folder.join("record.json");
-        let damaged = |problem: serde_json::Error| ClientError::Record {
+        let damaged = |problem: serde_json::Error| ClientError::InvalidRecord {
             file: file.clone(),
             problem: problem.to_string(),
         };
@@ -56,76 +59,79 @@ impl Record {
     }
 
     /// Returns the recorded changes to a file.
-    pub(super) fn of(&self, file: &Path) -> Option<&Written> {
+    pub(super) fn changes_to(&self, file: &Path) -> Option<&FileRecord> {
         self.files.get(file)
     }
 
     /// Returns a file's original contents; the inner value is `None` if the file did not exist. Returns `None` if the
     /// original cannot be restored, for example because another program has changed the file since.
-    pub(super) fn untouched(
+    pub(super) fn original_contents(
         &self,
         file: &Path,
         text: Option<&str>,
     ) -> Result<Option<Option<String>>, ClientError> {
-        let is_ours = |written: &&Written| text.map(digest).as_ref() == Some(&written.after);
-        let Some(written) = self.of(file).filter(|written| written.is_whole).filter(is_ours) else {
+        let is_unchanged = |written: &&FileRecord| text.map(digest).as_ref() == Some(&written.digest);
+        let Some(written) =
+            self.changes_to(file).filter(|written| written.can_restore_backup).filter(is_unchanged)
+        else {
             return Ok(None);
         };
-        match &written.before {
+        match &written.backup {
             None => Ok(Some(None)),
             Some(copy) => Ok(read(&self.folder.join(copy))?.map(Some)),
         }
     }
 
     /// Records a planned change and saves a copy of the file. `entries` contains the original values of the replaced
-    /// entries. `is_free` is `true` if no entry starts the shim yet.
-    pub(super) fn note(
+    /// entries. `had_no_shim` is `true` if no entry starts the shim yet.
+    pub(super) fn add(
         &mut self,
         file: &Path,
         edit: &Edit,
         entries: BTreeMap<String, Option<Value>>,
-        is_free: bool,
+        had_no_shim: bool,
     ) -> Result<(), ClientError> {
         private_dir(&self.folder)?;
         let before = edit.before.as_deref();
         let after = digest(edit.after.as_deref().unwrap_or_default());
-        let is_ours = |written: &Written| before.map(digest).as_ref() == Some(&written.after);
+        let is_unchanged = |written: &FileRecord| before.map(digest).as_ref() == Some(&written.digest);
         let known = self.files.remove(file);
         let mut old_copy = None;
         let mut written = match known {
             // Keeps the oldest copy, because disconnecting restores it.
-            Some(written) if is_ours(&written) => written,
+            Some(written) if is_unchanged(&written) => written,
             known => {
-                let (copy, entries) = known.map(|known| (known.before, known.entries)).unwrap_or_default();
+                let (copy, entries) = known.map(|known| (known.backup, known.entries)).unwrap_or_default();
                 old_copy = copy;
-                let before = before.map(|text| self.keep(text)).transpose()?;
-                Written { before, is_whole: is_free, after: String::new(), entries }
+                let backup = before.map(|text| self.back_up(text)).transpose()?;
+                FileRecord { backup, can_restore_backup: had_no_shim, digest: String::new(), entries }
             }
         };
         written.entries.extend(entries);
-        written.after = after;
+        written.digest = after;
         self.files.insert(file.to_path_buf(), written);
         self.write()?;
         Ok(self.discard(old_copy)?)
     }
 
     /// Removes entries from a file's record. Removes the whole record if no entries are left.
-    pub(super) fn forget(&mut self, file: &Path, names: &[String], edit: &Edit) -> Result<(), ClientError> {
+    pub(super) fn remove(&mut self, file: &Path, names: &[String], edit: &Edit) -> Result<(), ClientError> {
         let mut old_copy = None;
         if let Some(written) = self.files.get_mut(file) {
             // Restoring the copy would discard changes by other programs.
-            written.is_whole &= edit.before.as_deref().map(digest).as_ref() == Some(&written.after);
+            written.can_restore_backup &=
+                edit.before.as_deref().map(digest).as_ref() == Some(&written.digest);
             written.entries.retain(|name, _| !names.contains(name));
-            written.after = digest(edit.after.as_deref().unwrap_or_default());
+            written.digest = digest(edit.after.as_deref().unwrap_or_default());
             if written.entries.is_empty() {
-                old_copy = self.files.remove(file).and_then(|written| written.before);
+                old_copy = self.files.remove(file).and_then(|written| written.backup);
             }
         }
         self.write()?;
         Ok(self.discard(old_copy)?)
     }
 
-    fn keep(&self, text: &str) -> Result<String, FileEditError> {
+    fn back_up(&self, text: &str) -> Result<String, FileEditError> {
         let name = random_name().map_err(|source| FileEditError::write(&self.folder, source))?;
         file_edit::replace(&self.folder.join(&name), text)?;
         Ok(name)

@@ -53,15 +53,16 @@ pub struct EntryReport {
     pub name: String,
     /// Program or address in the entry.
     #[serde(flatten)]
-    pub way: EntryUse,
+    pub target: EntryTarget,
 }
 
 /// Program that an entry starts, or server that it connects to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "use")]
-pub enum EntryUse {
+pub enum EntryTarget {
     /// The entry starts the shim.
-    Shield {
+    #[serde(rename = "shield")]
+    Shim {
         /// Server that the shim provides, or `None` if it provides several servers.
         server: Option<String>,
         /// Profile whose servers the shim provides. If `server` is also `None`, the shim provides all servers.
@@ -105,7 +106,7 @@ impl Clients {
     /// # Errors
     /// Returns [`ClientError::Unknown`], [`ClientError::NoProject`] or [`ClientError::Missing`] if the client is
     /// unknown, has no project settings or is not installed.
-    pub fn look(&self, target: ClientTarget<'_>) -> Result<ClientReport, ClientError> {
+    pub fn report_for(&self, target: ClientTarget<'_>) -> Result<ClientReport, ClientError> {
         let (client, found) = self.find(target)?;
         Ok(self.report(client, &found))
     }
@@ -118,7 +119,7 @@ impl Clients {
         };
         let entries: Vec<EntryReport> = entries
             .into_iter()
-            .map(|entry| EntryReport { way: self.way(&entry), name: entry.name })
+            .map(|entry| EntryReport { target: self.target(&entry), name: entry.name })
             .collect();
         let state = match found {
             _ if problem.is_some() => ClientState::Unreadable,
@@ -128,9 +129,9 @@ impl Clients {
         ClientReport { id: client.id, name: client.name, file: file.to_path_buf(), state, entries, problem }
     }
 
-    fn way(&self, entry: &SettingsEntry) -> EntryUse {
+    fn target(&self, entry: &SettingsEntry) -> EntryTarget {
         match (&entry.launch, &entry.url) {
-            _ if entry.is_disabled => EntryUse::Disabled,
+            _ if entry.is_disabled => EntryTarget::Disabled,
             (Some(launch), _) if launch.is_shim() => {
                 if Path::new(&launch.command) == self.shim {
                     let (server, profile) = match launch.shim_selection() {
@@ -138,14 +139,14 @@ impl Clients {
                         ShimSelection::Server(server) => (Some(server.to_owned()), None),
                         ShimSelection::Profile(profile) => (None, Some(profile.to_owned())),
                     };
-                    EntryUse::Shield { server, profile }
+                    EntryTarget::Shim { server, profile }
                 } else {
-                    EntryUse::OtherShim { path: launch.command.clone() }
+                    EntryTarget::OtherShim { path: launch.command.clone() }
                 }
             }
-            (Some(launch), _) => EntryUse::Server { command: command_line(launch) },
-            (None, Some(url)) => EntryUse::Remote { url: url.clone() },
-            (None, None) => EntryUse::Unknown,
+            (Some(launch), _) => EntryTarget::Server { command: command_line(launch) },
+            (None, Some(url)) => EntryTarget::Remote { url: url.clone() },
+            (None, None) => EntryTarget::Unknown,
         }
     }
 }
@@ -165,11 +166,12 @@ pub(super) fn command_line(launch: &StartCommand) -> String {
 }
 
 fn state(entries: &[EntryReport]) -> ClientState {
-    let has = |test: fn(&EntryUse) -> bool| entries.iter().any(|entry| test(&entry.way));
-    let drifted = has(|way| matches!(way, EntryUse::OtherShim { .. }));
-    let shielded = has(|way| matches!(way, EntryUse::Shield { .. }));
-    let bypassing = has(|way| matches!(way, EntryUse::Server { .. } | EntryUse::Remote { .. }));
-    match (drifted, shielded, bypassing) {
+    let any_entry = |test: fn(&EntryTarget) -> bool| entries.iter().any(|entry| test(&entry.target));
+    let drifted = any_entry(|target| matches!(target, EntryTarget::OtherShim { .. }));
+    let through_shim = any_entry(|target| matches!(target, EntryTarget::Shim { .. }));
+    let bypassing =
+        any_entry(|target| matches!(target, EntryTarget::Server { .. } | EntryTarget::Remote { .. }));
+    match (drifted, through_shim, bypassing) {
         (true, _, _) => ClientState::Drifted,
         (false, true, true) => ClientState::Bypassing,
         (false, true, false) => ClientState::Connected,

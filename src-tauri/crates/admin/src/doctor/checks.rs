@@ -1,35 +1,36 @@
 //! The checks, one function each.
 
-use super::{Diagnosis, Doctor, Running};
+use super::{DaemonStatus, Diagnosis, Doctor};
 use crate::clients::{ClientReport, ClientState};
-use ironcurtain_audit::{self as audit, Checked, KnownHead};
+use ironcurtain_audit::{self as audit, KnownHead, LogCheck};
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_grants::StandingGrant;
-use ironcurtain_protocol::AskedOn;
-use ironcurtain_secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
+use ironcurtain_protocol::PromptLocation;
+use ironcurtain_secrets::{Keyring, KeyringSection, SecretBackend, SecretStore, with_unlock_timeout};
 use std::fs;
 use std::path::Path;
 
 /// Programs that IronCurtain needs.
-const NEEDED: [&str; 3] = ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem"];
+const REQUIRED_PROGRAMS: [&str; 3] = ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem"];
 
 const APP: &str = "ironcurtain-desktop";
 
 /// Free space in the state folder below which a warning is reported: 1 GiB, enough for several audit log files.
-const LITTLE_ROOM: u64 = 1 << 30;
+const LOW_SPACE: u64 = 1 << 30;
 
 /// Free space below which a problem is reported: 64 MiB. When the audit log cannot be written, every call is denied.
-const NO_ROOM: u64 = 64 << 20;
+const MIN_SPACE: u64 = 64 << 20;
 
 /// Number of free inodes below which no session can start.
-const FEW_INODES: u64 = 16;
+const MIN_INODES: u64 = 16;
 
 /// Sufficient number of inotify watches for a large project folder. Older kernels allow only 8,192 by default.
-const FEW_WATCHES: u64 = 65_536;
+const ENOUGH_WATCHES: u64 = 65_536;
 
 pub(super) fn programs(folder: &Path) -> Vec<Diagnosis> {
-    let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !folder.join(name).is_file()).collect();
+    let missing: Vec<&str> =
+        REQUIRED_PROGRAMS.into_iter().filter(|name| !folder.join(name).is_file()).collect();
     vec![if missing.is_empty() {
         Diagnosis::ok("programs", format!("all installed in `{}`", folder.display()))
     } else {
@@ -58,147 +59,160 @@ pub(super) fn sandbox(doctor: &Doctor) -> Diagnosis {
     }
 }
 
-pub(super) fn running(running: &Running) -> Diagnosis {
-    let about = "IronCurtain";
+pub(super) fn running(running: &DaemonStatus) -> Diagnosis {
+    let component = "IronCurtain";
     match running {
-        Running::No => Diagnosis::ok(about, "not running; it starts when a connected client starts a server"),
-        Running::Yes { pid, troubles, .. } if troubles.is_empty() => {
-            Diagnosis::ok(about, format!("running (process {pid})"))
+        DaemonStatus::No => {
+            Diagnosis::ok(component, "not running; it starts when a connected client starts a server")
         }
-        Running::Yes { pid, troubles, .. } => Diagnosis::problem(
-            about,
+        DaemonStatus::Yes { pid, troubles, .. } if troubles.is_empty() => {
+            Diagnosis::ok(component, format!("running (process {pid})"))
+        }
+        DaemonStatus::Yes { pid, troubles, .. } => Diagnosis::problem(
+            component,
             format!("running (process {pid}) with problems: {}", troubles.join("; ")),
         ),
-        Running::Silent(why) => Diagnosis::problem(about, format!("not responding: {why}"))
+        DaemonStatus::Unresponsive(why) => Diagnosis::problem(component, format!("not responding: {why}"))
             .with_fix("run `ironcurtain stop`, or kill its process"),
     }
 }
 
 /// Checks the secret store.
-pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Running) -> Diagnosis {
-    let about = "secrets";
-    let looked = store.clone();
+pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &DaemonStatus) -> Diagnosis {
+    let component = "secrets";
+    let store_handle = store.clone();
     let file = store.path().display();
-    let needed = servers.iter().any(|server| !server.secret_names().is_empty());
-    match in_time(move || looked.place()).await {
-        Ok(SecretPlace::Keyring) => Diagnosis::ok(about, "stored in the desktop's keyring"),
-        Ok(SecretPlace::File { .. }) => {
-            let is_open = matches!(running, Running::Yes { has_secrets: true, .. });
-            let beside = if in_time(|| Keyring::open(Shelf::Secrets).map(drop)).await.is_ok() {
+    let is_needed = servers.iter().any(|server| !server.secret_names().is_empty());
+    match with_unlock_timeout(move || store_handle.backend()).await {
+        Ok(SecretBackend::Keyring) => Diagnosis::ok(component, "stored in the desktop's keyring"),
+        Ok(SecretBackend::File { .. }) => {
+            let is_open = matches!(running, DaemonStatus::Yes { has_secrets: true, .. });
+            let keyring_note = if with_unlock_timeout(|| Keyring::open(KeyringSection::Secrets).map(drop))
+                .await
+                .is_ok()
+            {
                 "; a keyring is available but not used; to use it, move this file away and store each secret again"
             } else {
                 ""
             };
             if is_open {
                 Diagnosis::ok(
-                    about,
-                    format!("stored in the encrypted file `{file}`, which is unlocked{beside}"),
+                    component,
+                    format!("stored in the encrypted file `{file}`, which is unlocked{keyring_note}"),
                 )
             } else {
-                let says = format!("stored in the encrypted file `{file}`, which is locked{beside}");
-                Diagnosis::warning(about, says)
+                let message = format!("stored in the encrypted file `{file}`, which is locked{keyring_note}");
+                Diagnosis::warning(component, message)
                     .with_fix("run `ironcurtain secrets unlock` while IronCurtain is running")
             }
         }
-        Ok(SecretPlace::Nowhere(_)) => {
-            let says = "there is no keyring here, and no encrypted file yet";
-            let found = if needed { Diagnosis::problem(about, says) } else { Diagnosis::ok(about, says) };
+        Ok(SecretBackend::Unavailable(_)) => {
+            let message = "there is no keyring here, and no encrypted file yet";
+            let found = if is_needed {
+                Diagnosis::problem(component, message)
+            } else {
+                Diagnosis::ok(component, message)
+            };
             found.with_fix("`ironcurtain secrets set NAME` offers to create the file")
         }
-        Err(problem) => Diagnosis::problem(about, problem.to_string()),
+        Err(problem) => Diagnosis::problem(component, problem.to_string()),
     }
 }
 
 /// Checks the front end that asks the user. If the trusted process is not running, checks the front end that would
 /// ask the user if a client started it.
-pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
-    let about = "questions";
+pub(super) fn questions(doctor: &Doctor, running: &DaemonStatus) -> Diagnosis {
+    let component = "questions";
     let terminal = "`ironcurtain daemon --ask terminal` asks on a terminal";
-    if let Running::Yes { pid, asked_on, .. } = running {
-        return match asked_on {
-            AskedOn::Terminal => Diagnosis::ok(about, format!("asked on the terminal of process {pid}")),
-            AskedOn::App => Diagnosis::ok(about, format!("asked in a dialog of the app (process {pid})")),
-            AskedOn::Desktop => Diagnosis::ok(about, "asked on the attached desktop".to_owned()),
-            AskedOn::Nobody => {
-                let says =
+    if let DaemonStatus::Yes { pid, prompt_location, .. } = running {
+        return match prompt_location {
+            PromptLocation::Terminal => {
+                Diagnosis::ok(component, format!("asked on the terminal of process {pid}"))
+            }
+            PromptLocation::App => {
+                Diagnosis::ok(component, format!("asked in a dialog of the app (process {pid})"))
+            }
+            PromptLocation::Desktop => Diagnosis::ok(component, "asked on the attached desktop".to_owned()),
+            PromptLocation::Nobody => {
+                let message =
                     format!("process {pid} cannot ask you, so everything that needs your approval is denied");
-                Diagnosis::warning(about, says)
+                Diagnosis::warning(component, message)
                     .with_fix(format!("start the app; or stop this process, then {terminal}"))
             }
         };
     }
     let has_app = doctor.programs.join(APP).is_file();
     match (has_app, doctor.has_display) {
-        (true, true) => Diagnosis::ok(about, "the app can ask you here"),
+        (true, true) => Diagnosis::ok(component, "the app can ask you here"),
         (true, false) => {
-            let says = "there is no display here; you are asked in your desktop session, and without one, everything that needs your approval is denied";
-            Diagnosis::warning(about, says).with_fix(terminal)
+            let message = "there is no display here; you are asked in your desktop session, and without one, everything that needs your approval is denied";
+            Diagnosis::warning(component, message).with_fix(terminal)
         }
         (false, _) => {
-            let says = format!("the app `{APP}` is not installed, so you cannot be asked");
-            Diagnosis::warning(about, says).with_fix(terminal)
+            let message = format!("the app `{APP}` is not installed, so you cannot be asked");
+            Diagnosis::warning(component, message).with_fix(terminal)
         }
     }
 }
 
 pub(super) fn clients(reports: &[ClientReport]) -> Vec<Diagnosis> {
-    let there: Vec<&ClientReport> =
+    let installed: Vec<&ClientReport> =
         reports.iter().filter(|report| report.state != ClientState::Missing).collect();
-    if there.is_empty() {
-        let says = "none found on this machine";
+    if installed.is_empty() {
+        let message = "none found on this machine";
         return vec![
-            Diagnosis::warning("clients", says)
+            Diagnosis::warning("clients", message)
                 .with_fix("run `ironcurtain clients list --all` to list the supported ones"),
         ];
     }
-    there.into_iter().map(client).collect()
+    installed.into_iter().map(client).collect()
 }
 
 fn client(report: &ClientReport) -> Diagnosis {
-    let (about, id) = (format!("client {}", report.id), report.id);
+    let (component, id) = (format!("client {}", report.id), report.id);
     match report.state {
-        ClientState::Connected => Diagnosis::ok(&about, format!("{} is connected", report.name)),
+        ClientState::Connected => Diagnosis::ok(&component, format!("{} is connected", report.name)),
         ClientState::NotConnected => Diagnosis::warning(
-            &about,
+            &component,
             format!("{} is not connected, so its servers are not protected", report.name),
         )
         .with_fix(format!("`ironcurtain clients connect {id}`")),
         ClientState::Bypassing => {
-            Diagnosis::warning(&about, format!("some servers of {} bypass IronCurtain", report.name))
+            Diagnosis::warning(&component, format!("some servers of {} bypass IronCurtain", report.name))
                 .with_fix(format!("`ironcurtain clients connect {id} --move`"))
         }
         ClientState::Drifted => Diagnosis::problem(
-            &about,
+            &component,
             format!("{} starts a missing or other installation of IronCurtain", report.name),
         )
         .with_fix(format!("`ironcurtain clients connect {id}`")),
-        ClientState::Missing => Diagnosis::ok(&about, format!("{} is not installed", report.name)),
+        ClientState::Missing => Diagnosis::ok(&component, format!("{} is not installed", report.name)),
         ClientState::Unreadable => Diagnosis::problem(
-            &about,
+            &component,
             report.problem.clone().unwrap_or_else(|| "failed to read its settings".to_owned()),
         ),
     }
 }
 
-pub(super) fn record(home: &Home) -> Diagnosis {
+pub(super) fn audit_log(home: &Home) -> Diagnosis {
     let (head, file) = (KnownHead::read(&home.audit_head()), home.audit_head());
     let checked = match &head {
         KnownHead::Entry(known) => audit::check_written(&home.audit(), known),
         KnownHead::Missing | KnownHead::Damaged(_) => audit::check(&home.audit()),
     };
     match checked {
-        Ok(Checked { problem: Some(problem), .. }) => {
+        Ok(LogCheck { problem: Some(problem), .. }) => {
             Diagnosis::problem("record", format!("was changed: {problem}"))
                 .with_fix(format!("find out why, then move the folder `{}` away", home.audit().display()))
         }
-        Ok(Checked { entries, .. }) => match head.problem().filter(|_| entries > 0) {
+        Ok(LogCheck { entries, .. }) => match head.problem().filter(|_| entries > 0) {
             None => Diagnosis::ok("record", format!("intact: {entries} entries")),
             Some(problem) => {
-                let says = format!(
+                let message = format!(
                     "entries may be missing from its end: the head file `{}` {problem}; its {entries} entries are intact",
                     file.display()
                 );
-                Diagnosis::problem("record", says)
+                Diagnosis::problem("record", message)
                     .with_fix("start the app or `ironcurtain daemon`, which writes a new head file")
             }
         },
@@ -208,16 +222,16 @@ pub(super) fn record(home: &Home) -> Diagnosis {
 
 /// Checks the grants database.
 pub(super) fn grants(home: &Home) -> Diagnosis {
-    let about = "grants";
+    let component = "grants";
     match StandingGrant::on_disk(&home.database()) {
-        Ok(grants) => Diagnosis::ok(about, format!("{} permanent or timed", grants.len())),
+        Ok(grants) => Diagnosis::ok(component, format!("{} permanent or timed", grants.len())),
         Err(problem) if problem.is_damaged() => {
-            Diagnosis::problem(about, problem.to_string()).with_fix(format!(
+            Diagnosis::problem(component, problem.to_string()).with_fix(format!(
                 "stop IronCurtain and move `{}*` away; then allow again what you need",
                 home.database().display()
             ))
         }
-        Err(problem) => Diagnosis::problem(about, problem.to_string()),
+        Err(problem) => Diagnosis::problem(component, problem.to_string()),
     }
 }
 
@@ -228,18 +242,18 @@ pub(super) fn disk(home: &Home) -> Diagnosis {
     };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     // File systems without a fixed number of inodes report 0.
-    if found.f_files > 0 && found.f_favail < FEW_INODES {
-        let says = format!("no inodes left at `{}`, so no session can start", home.state.display());
-        return Diagnosis::problem("disk", says).with_fix("remove files that you do not need");
+    if found.f_files > 0 && found.f_favail < MIN_INODES {
+        let message = format!("no inodes left at `{}`, so no session can start", home.state.display());
+        return Diagnosis::problem("disk", message).with_fix("remove files that you do not need");
     }
-    let says = format!("{} MiB free at `{}`", free >> 20, home.state.display());
+    let message = format!("{} MiB free at `{}`", free >> 20, home.state.display());
     match free {
-        free if free < NO_ROOM => Diagnosis::problem(
+        free if free < MIN_SPACE => Diagnosis::problem(
             "disk",
-            format!("{says}; when the audit log cannot be written, every call is denied"),
+            format!("{message}; when the audit log cannot be written, every call is denied"),
         ),
-        free if free < LITTLE_ROOM => Diagnosis::warning("disk", says),
-        _ => Diagnosis::ok("disk", says),
+        free if free < LOW_SPACE => Diagnosis::warning("disk", message),
+        _ => Diagnosis::ok("disk", message),
     }
 }
 
@@ -247,15 +261,15 @@ pub(super) fn limits() -> Option<Diagnosis> {
     let name = "fs.inotify.max_user_watches";
     let text = fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?;
     let watches: u64 = text.trim().parse().ok()?;
-    let says = format!("`{name}` is {watches}");
-    Some(if watches < FEW_WATCHES {
+    let message = format!("`{name}` is {watches}");
+    Some(if watches < ENOUGH_WATCHES {
         Diagnosis::warning(
             "limits",
-            format!("{says}, which may be too few for write access to a large folder"),
+            format!("{message}, which may be too few for write access to a large folder"),
         )
         .with_fix(format!("`sudo sysctl {name}=524288`"))
     } else {
-        Diagnosis::ok("limits", says)
+        Diagnosis::ok("limits", message)
     })
 }
 
@@ -265,8 +279,8 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn running_with(troubles: Vec<String>, asked_on: AskedOn) -> Running {
-        Running::Yes { pid: 7, troubles, managed_trouble: None, asked_on, has_secrets: false }
+    fn running_with(troubles: Vec<String>, prompt_location: PromptLocation) -> DaemonStatus {
+        DaemonStatus::Yes { pid: 7, troubles, managed_trouble: None, prompt_location, has_secrets: false }
     }
 
     fn report(state: ClientState) -> ClientReport {
@@ -282,18 +296,18 @@ mod tests {
 
     #[test]
     fn each_client_state_suggests_its_command() {
-        let told = |state| {
+        let diagnosed = |state| {
             let found = clients(&[report(state)]).remove(0);
-            (found.condition, found.mend.unwrap_or_default())
+            (found.condition, found.fix.unwrap_or_default())
         };
         let connect = "`ironcurtain clients connect cursor`".to_owned();
         let moving = "`ironcurtain clients connect cursor --move`".to_owned();
-        assert_eq!(told(ClientState::Connected), (Condition::Ok, String::new()));
-        assert_eq!(told(ClientState::NotConnected), (Condition::Warning, connect.clone()));
-        assert_eq!(told(ClientState::Bypassing), (Condition::Warning, moving));
-        assert_eq!(told(ClientState::Drifted), (Condition::Problem, connect));
+        assert_eq!(diagnosed(ClientState::Connected), (Condition::Ok, String::new()));
+        assert_eq!(diagnosed(ClientState::NotConnected), (Condition::Warning, connect.clone()));
+        assert_eq!(diagnosed(ClientState::Bypassing), (Condition::Warning, moving));
+        assert_eq!(diagnosed(ClientState::Drifted), (Condition::Problem, connect));
         let none = clients(&[report(ClientState::Missing)]).remove(0);
-        assert_eq!((none.about.as_str(), none.condition), ("clients", Condition::Warning));
+        assert_eq!((none.component.as_str(), none.condition), ("clients", Condition::Warning));
     }
 
     #[test]
@@ -305,7 +319,7 @@ mod tests {
             // Removing a missing file is not an error.
             let _ = fs::remove_file(&file);
             head.iter().for_each(|text| fs::write(&file, text).unwrap());
-            record(&home)
+            audit_log(&home)
         };
         fs::create_dir_all(home.audit()).unwrap();
         assert_eq!(found(None).condition, Condition::Ok, "nothing was written yet");
@@ -319,10 +333,10 @@ mod tests {
         for (head, problem) in
             [(Some(""), "is empty"), (Some(&*good.repeat(2)), "is damaged"), (None, "does not exist")]
         {
-            let Diagnosis { condition, says, mend, .. } = found(head);
+            let Diagnosis { condition, message, fix, .. } = found(head);
             assert_eq!(condition, Condition::Problem);
             let named = format!("the head file `{}` {problem}", home.audit_head().display());
-            assert!(says.contains(&named) && mend.is_some(), "{says}");
+            assert!(message.contains(&named) && fix.is_some(), "{message}");
         }
     }
 
@@ -333,13 +347,13 @@ mod tests {
         assert_eq!(grants(&home).condition, Condition::Ok, "there is none yet");
         fs::create_dir_all(home.database().parent().unwrap()).unwrap();
         fs::write(home.database(), "x".repeat(4096)).unwrap();
-        let Diagnosis { about, condition, says, mend } = grants(&home);
-        assert_eq!((about.as_str(), condition), ("grants", Condition::Problem));
+        let Diagnosis { component, condition, message, fix } = grants(&home);
+        assert_eq!((component.as_str(), condition), ("grants", Condition::Problem));
         let file = home.database().display().to_string();
-        assert!(says.starts_with(&format!("the grant database `{file}` is damaged: ")), "{says}");
+        assert!(message.starts_with(&format!("the grant database `{file}` is damaged: ")), "{message}");
         assert!(
-            !says.contains("PRAGMA") && mend.unwrap().contains(&format!("move `{file}*` away")),
-            "{says}"
+            !message.contains("PRAGMA") && fix.unwrap().contains(&format!("move `{file}*` away")),
+            "{message}"
         );
     }
 
@@ -349,16 +363,16 @@ mod tests {
         let home = Home::under(dir.path(), dir.path());
         let doctor =
             Doctor { home, programs: dir.path().into(), allow_root: false, has_display: false, deep: false };
-        let told = |running: Running| {
+        let diagnosed = |running: DaemonStatus| {
             let found = questions(&doctor, &running);
-            (found.condition, found.says)
+            (found.condition, found.message)
         };
-        let asks = |asked_on| running_with(vec![], asked_on);
+        let asks = |prompt_location| running_with(vec![], prompt_location);
         let terminal = "asked on the terminal of process 7".to_owned();
-        assert_eq!(told(asks(AskedOn::Terminal)), (Condition::Ok, terminal));
-        assert_eq!(told(asks(AskedOn::App)).0, Condition::Ok);
-        assert_eq!(told(asks(AskedOn::Nobody)).0, Condition::Warning);
-        assert!(told(Running::No).1.contains("is not installed, so you cannot be asked"));
+        assert_eq!(diagnosed(asks(PromptLocation::Terminal)), (Condition::Ok, terminal));
+        assert_eq!(diagnosed(asks(PromptLocation::App)).0, Condition::Ok);
+        assert_eq!(diagnosed(asks(PromptLocation::Nobody)).0, Condition::Warning);
+        assert!(diagnosed(DaemonStatus::No).1.contains("is not installed, so you cannot be asked"));
     }
 
     #[test]
@@ -366,17 +380,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let found = programs(dir.path()).remove(0);
         assert_eq!(found.condition, Condition::Problem);
-        assert!(found.says.contains("ironcurtain-shim, ironcurtain-sandbox"), "{}", found.says);
-        for name in NEEDED {
+        assert!(found.message.contains("ironcurtain-shim, ironcurtain-sandbox"), "{}", found.message);
+        for name in REQUIRED_PROGRAMS {
             fs::write(dir.path().join(name), "").unwrap();
         }
         assert_eq!(programs(dir.path()).remove(0).condition, Condition::Ok);
-        assert_eq!(running(&Running::Silent("no answer".into())).condition, Condition::Problem);
+        assert_eq!(running(&DaemonStatus::Unresponsive("no answer".into())).condition, Condition::Problem);
         let troubles = vec!["the disk is full".to_owned()];
-        let says = running(&running_with(troubles, AskedOn::App)).says;
-        assert!(says.ends_with("with problems: the disk is full"), "{says}");
-        assert_eq!(running(&Running::No).condition, Condition::Ok);
+        let message = running(&running_with(troubles, PromptLocation::App)).message;
+        assert!(message.ends_with("with problems: the disk is full"), "{message}");
+        assert_eq!(running(&DaemonStatus::No).condition, Condition::Ok);
         let home = Home::under(dir.path(), dir.path());
-        assert_eq!(record(&home).condition, Condition::Ok);
+        assert_eq!(audit_log(&home).condition, Condition::Ok);
     }
 }

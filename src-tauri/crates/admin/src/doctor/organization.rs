@@ -1,7 +1,7 @@
 //! Checks of the organization's rules, and of the export that it may require.
 
-use super::{Diagnosis, Running};
-use crate::record_export::probe_collector;
+use super::{DaemonStatus, Diagnosis};
+use crate::collector_export::probe_collector;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, Managed, ManagedBundle, ManagedPolicy};
 use ironcurtain_export::ExportState;
@@ -10,7 +10,7 @@ use ironcurtain_secrets::SecretStore;
 const ORGANIZATION: &str = "organization";
 
 /// Checks the organization's rules, if this machine is managed.
-pub(super) fn managed(home: &Home, running: &Running) -> Option<Diagnosis> {
+pub(super) fn managed(home: &Home, running: &DaemonStatus) -> Option<Diagnosis> {
     match ManagedPolicy::load(home) {
         Ok(policy) => Some(organization(&policy?, running)),
         Err(problem) => {
@@ -19,19 +19,19 @@ pub(super) fn managed(home: &Home, running: &Running) -> Option<Diagnosis> {
     }
 }
 
-fn organization(policy: &ManagedPolicy, running: &Running) -> Diagnosis {
+fn organization(policy: &ManagedPolicy, running: &DaemonStatus) -> Diagnosis {
     let name = &policy.managed.organization;
     let trouble = match running {
-        Running::Yes { managed_trouble, .. } => managed_trouble.as_ref(),
-        Running::No | Running::Silent(_) => None,
+        DaemonStatus::Yes { managed_trouble, .. } => managed_trouble.as_ref(),
+        DaemonStatus::No | DaemonStatus::Unresponsive(_) => None,
     };
-    let problem = |says: String| Diagnosis::problem(ORGANIZATION, says);
+    let problem = |message: String| Diagnosis::problem(ORGANIZATION, message);
     match (&policy.bundle, &policy.managed.bundle) {
         (Some(ManagedBundle { revision, sequence }), _) => {
-            let says = format!("{name} manages the rules: revision `{revision}`, number {sequence}");
+            let message = format!("{name} manages the rules: revision `{revision}`, number {sequence}");
             match trouble {
-                Some(trouble) => problem(format!("{says}. {trouble}")),
-                None => Diagnosis::ok(ORGANIZATION, says),
+                Some(trouble) => problem(format!("{message}. {trouble}")),
+                None => Diagnosis::ok(ORGANIZATION, message),
             }
         }
         (None, Some(settings)) => {
@@ -51,13 +51,13 @@ fn organization(policy: &ManagedPolicy, running: &Running) -> Diagnosis {
 /// Checks the export: whether a required export is on, whether the collector responds, and whether entries were dropped
 /// or refused.
 pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnosis> {
-    let about = "export";
+    let component = "export";
     // Invalid settings are reported by an earlier check.
     let config = Config::load(home).ok()?.export;
     let managed = Managed::load().ok()?;
     let url = config.as_ref().map(|config| config.url.as_str());
     if let Some(missing) = managed.as_ref().and_then(|managed| managed.refusal_without_export(url)) {
-        return Some(Diagnosis::problem(about, format!("no server and no run starts: {missing}")));
+        return Some(Diagnosis::problem(component, format!("no server and no run starts: {missing}")));
     }
     let config = config?;
     let is_required = managed.is_some_and(|managed| managed.refusal_to_disable_export(&config.url).is_some());
@@ -68,20 +68,20 @@ pub(super) async fn export(home: &Home, secrets: &SecretStore) -> Option<Diagnos
     };
     if let Err(problem) = probe_collector(secrets, &config).await {
         let fix = format!("{fix}; entries are sent once it answers");
-        return Some(Diagnosis::problem(about, problem.to_string()).with_fix(fix));
+        return Some(Diagnosis::problem(component, problem.to_string()).with_fix(fix));
     }
     Some(match ExportState::read(&home.export_state()) {
         Ok(Some(ExportState { failure: Some(failure), dropped, refused, .. })) => {
-            let says = format!("{failure}; {dropped} entries were not sent and {refused} were refused");
-            Diagnosis::problem(about, says).with_fix(fix)
+            let message = format!("{failure}; {dropped} entries were not sent and {refused} were refused");
+            Diagnosis::problem(component, message).with_fix(fix)
         }
         Ok(Some(ExportState { dropped, refused, .. })) if dropped + refused > 0 => {
-            let says =
+            let message =
                 format!("the collector answers; {dropped} entries were not sent and {refused} were refused");
-            Diagnosis::warning(about, says).with_fix("`ironcurtain export status` shows more")
+            Diagnosis::warning(component, message).with_fix("`ironcurtain export status` shows more")
         }
-        Ok(_) => Diagnosis::ok(about, "the collector answers"),
-        Err(problem) => Diagnosis::warning(about, problem.to_string())
+        Ok(_) => Diagnosis::ok(component, "the collector answers"),
+        Err(problem) => Diagnosis::warning(component, problem.to_string())
             .with_fix("restart IronCurtain, which sends recent entries again with the same ids"),
     })
 }

@@ -6,18 +6,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(super) struct Scratch {
-    all: PathBuf,
+    session_folder: PathBuf,
     folder: CanonicalPath,
 }
 
 impl Scratch {
     pub(super) fn new(sessions: &Path) -> io::Result<Self> {
-        let all = sessions.canonicalize()?.join(format!("annotate-{}", random_name()?));
-        let folder = all.join("sandbox");
+        let session_folder = sessions.canonicalize()?.join(format!("annotate-{}", random_name()?));
+        let folder = session_folder.join("sandbox");
         let text = folder.to_str().ok_or_else(|| io::Error::other("the path is not valid UTF-8"))?;
         let folder = CanonicalPath::assume_canonical(text).map_err(io::Error::other)?;
-        let scratch = Self { all, folder };
-        for dir in [&scratch.all, scratch.folder.as_path()] {
+        let scratch = Self { session_folder, folder };
+        for dir in [&scratch.session_folder, scratch.folder.as_path()] {
             private_dir(dir).map_err(io::Error::other)?;
         }
         Ok(scratch)
@@ -30,8 +30,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(problem) = std::fs::remove_dir_all(&self.all) {
-            tracing::warn!(%problem, "failed to remove `{}`", self.all.display());
+        if let Err(problem) = std::fs::remove_dir_all(&self.session_folder) {
+            tracing::warn!(%problem, "failed to remove `{}`", self.session_folder.display());
         }
     }
 }

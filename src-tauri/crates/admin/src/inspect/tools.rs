@@ -2,7 +2,7 @@
 
 use super::conversation::Conversation;
 use super::fault::{MAX_PAGES, MAX_TOOLS, ServerFault};
-use ironcurtain_policy::strict::UniqueNames;
+use ironcurtain_policy::strict::UniqueKeys;
 use ironcurtain_visible as visible;
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Deserializer};
@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 /// Maximum length of a tool's name, in characters.
-const NAME: usize = 128;
+const MAX_NAME_LEN: usize = 128;
 
 /// Tool as described by its server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -51,30 +51,30 @@ struct Page {
 
 /// Maximum time to wait for more tools. Some servers wait until shortly after the handshake to add tools that need a
 /// client capability.
-const SETTLED: Duration = Duration::from_secs(1);
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum number of times the tools are listed again after a change.
-const MAX_LISTS: usize = 10;
+const MAX_RELISTS: usize = 10;
 
 /// Initializes a server with all client capabilities and lists its tools.
 pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
-    let of_tasks = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
+    let task_requests = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
     let params = json!({
         "protocolVersion": ProtocolVersion::V_2025_06_18.as_str(),
         "capabilities": {
             "roots": { "listChanged": true },
             "sampling": {},
             "elicitation": { "form": {}, "url": {} },
-            "tasks": { "list": {}, "cancel": {}, "requests": of_tasks },
+            "tasks": { "list": {}, "cancel": {}, "requests": task_requests },
         },
         "clientInfo": { "name": "ironcurtain", "version": env!("CARGO_PKG_VERSION") },
     });
-    let initialized = conversation.ask("initialize", &params).await?;
+    let initialized = conversation.request("initialize", &params).await?;
     conversation.notify("notifications/initialized").await?;
     let mut tools = pages(conversation).await?;
     if announces_changes(&initialized) {
-        for _ in 0..MAX_LISTS {
-            if !conversation.changes(SETTLED).await? {
+        for _ in 0..MAX_RELISTS {
+            if !conversation.wait_for_tool_change(SETTLE_TIME).await? {
                 break;
             }
             tools = pages(conversation).await?;
@@ -95,23 +95,23 @@ async fn pages(conversation: &mut Conversation) -> Result<Vec<ListedTool>, Serve
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-        let page = page(&conversation.ask("tools/list", &params).await?)?;
+        let page = page(&conversation.request("tools/list", &params).await?)?;
         tools.extend(page.tools);
         if tools.len() > MAX_TOOLS {
-            return Err(ServerFault::ManyTools);
+            return Err(ServerFault::TooManyTools);
         }
         cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
         if cursor.is_none() {
             return Ok(tools);
         }
     }
-    Err(ServerFault::ManyPages)
+    Err(ServerFault::TooManyPages)
 }
 
 fn page(raw: &RawValue) -> Result<Page, ServerFault> {
-    let not_understood = |e: serde_json::Error| ServerFault::NotUnderstood(visible::line(&e.to_string()));
-    let UniqueNames(page) = serde_json::from_str(raw.get()).map_err(not_understood)?;
-    serde_json::from_value(page).map_err(not_understood)
+    let invalid = |e: serde_json::Error| ServerFault::InvalidToolList(visible::line(&e.to_string()));
+    let UniqueKeys(page) = serde_json::from_str(raw.get()).map_err(invalid)?;
+    serde_json::from_value(page).map_err(invalid)
 }
 
 /// Returns an error if a name is duplicate or ambiguous, or a schema is invalid.
@@ -120,7 +120,7 @@ fn check(tools: &[ListedTool]) -> Result<(), ServerFault> {
     for tool in tools {
         check_name("tool", &tool.name)?;
         if !seen.insert(tool.name.as_str()) {
-            return Err(ServerFault::Twice(tool.name.clone()));
+            return Err(ServerFault::DuplicateTool(tool.name.clone()));
         }
         if !tool.input_schema.is_object() {
             return Err(ServerFault::NoSchema(tool.name.clone()));
@@ -132,11 +132,11 @@ fn check(tools: &[ListedTool]) -> Result<(), ServerFault> {
     Ok(())
 }
 
-fn check_name(of: &str, name: &str) -> Result<(), ServerFault> {
+fn check_name(owner: &str, name: &str) -> Result<(), ServerFault> {
     let shown = visible::line(name);
-    if name.is_empty() || shown != name || name.chars().count() > NAME {
-        let shown = visible::head(&shown, NAME);
-        return Err(ServerFault::Name { of: of.to_owned(), shown });
+    if name.is_empty() || shown != name || name.chars().count() > MAX_NAME_LEN {
+        let shown = visible::head(&shown, MAX_NAME_LEN);
+        return Err(ServerFault::AmbiguousName { owner: owner.to_owned(), shown });
     }
     Ok(())
 }

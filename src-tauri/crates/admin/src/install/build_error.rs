@@ -29,24 +29,24 @@ pub enum BuildError {
     NoStatus,
     /// The program did not exit in time.
     #[error("timed out after {n} s", n = .0.as_secs())]
-    Slow(Duration),
+    Timeout(Duration),
     /// The program exited with a failing status.
-    #[error("it exited with status {status}{refused}; {said}")]
-    Ended {
+    #[error("it exited with status {status}{refused}; {output}")]
+    Failed {
         /// Exit status of the program.
         status: i32,
         /// Part of the message that lists the refused connections.
         refused: String,
         /// Last lines of the program's output.
-        said: String,
+        output: String,
     },
     /// Every version of the package requires a newer Python.
-    #[error("it needs Python {needed} or newer; this computer has {here}")]
+    #[error("it needs Python {needed} or newer; this computer has {installed}")]
     OldPython {
         /// Minimum required version.
         needed: String,
         /// Version of the system's Python.
-        here: String,
+        installed: String,
     },
     /// The registry has the package only as source code, not as a wheel.
     #[error(
@@ -55,7 +55,7 @@ pub enum BuildError {
     NoWheel(String),
     /// The proxy stopped.
     #[error("the proxy stopped: {0}")]
-    ProxyEnded(io::Error),
+    ProxyStopped(io::Error),
     /// A configured registry is invalid.
     #[error("invalid registry in the configuration: {0}")]
     Registry(#[from] RuleError),
@@ -112,6 +112,6 @@ pub enum BuildError {
 }
 
 /// Converts a path to a string.
-pub(super) fn text(path: &Path) -> Result<String, BuildError> {
+pub(super) fn utf8(path: &Path) -> Result<String, BuildError> {
     path.to_str().map(str::to_owned).ok_or_else(|| BuildError::NotUtf8(path.to_path_buf()))
 }

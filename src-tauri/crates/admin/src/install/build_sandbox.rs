@@ -1,12 +1,12 @@
 //! Sandbox in which a package is built. Its only writable folder is next to the installed packages, and is always
 //! removed afterwards.
 
-use super::build_error::{BuildError, text};
+use super::build_error::{BuildError, utf8};
 use super::sandboxed_run::{RunOutput, RunSandbox, SandboxedProgram, run};
 use super::{InstallError, Installer, registry};
 use ironcurtain_config::ManagedPolicy;
 use ironcurtain_config::home::{canonical_home, private_dir};
-use ironcurtain_containment::Surroundings;
+use ironcurtain_containment::SandboxContext;
 use ironcurtain_egress::HostRules;
 use ironcurtain_packages::{Packages, tree};
 use ironcurtain_paths::{CanonicalPath, random_name};
@@ -22,36 +22,37 @@ pub(super) const STAGING: &str = ".staging-";
 
 /// Folder in which a package is built. Dropping it removes the folder.
 pub(super) struct BuildSandbox {
-    all: PathBuf,
+    root: PathBuf,
     /// Subfolder that becomes the installed package.
     pub(super) tree: PathBuf,
     programs: PathBuf,
     allow_root: bool,
-    patience: Duration,
-    around: Surroundings,
+    timeout: Duration,
+    sandbox_paths: SandboxContext,
 }
 
 impl BuildSandbox {
     pub(super) fn new(installer: &Installer, packages: &Packages) -> Result<Self, InstallError> {
         private_dir(&packages.files)?;
-        let folder = |source| InstallError::Folder { path: packages.files.clone(), source };
-        let files = packages.files.canonicalize().map_err(folder)?;
-        let all = files.join(format!("{STAGING}{}", random_name().map_err(folder)?));
-        let session_dir = all.to_str().and_then(|text| CanonicalPath::assume_canonical(text).ok());
+        let folder_error = |source| InstallError::Folder { path: packages.files.clone(), source };
+        let files = packages.files.canonicalize().map_err(folder_error)?;
+        let root = files.join(format!("{STAGING}{}", random_name().map_err(folder_error)?));
+        let session_dir = root.to_str().and_then(|text| CanonicalPath::assume_canonical(text).ok());
         let session_dir =
-            session_dir.ok_or_else(|| folder(std::io::Error::other("the path is not valid UTF-8")))?;
-        let person = canonical_home(&installer.home)?;
-        let protected = Arc::new(ManagedPolicy::protection(&installer.home, &person)?);
-        let around = Surroundings::new(&installer.home, &person, &protected, &session_dir).map_err(folder)?;
+            session_dir.ok_or_else(|| folder_error(std::io::Error::other("the path is not valid UTF-8")))?;
+        let user_home = canonical_home(&installer.home)?;
+        let protected = Arc::new(ManagedPolicy::protection(&installer.home, &user_home)?);
+        let sandbox_paths = SandboxContext::new(&installer.home, &user_home, &protected, &session_dir)
+            .map_err(folder_error)?;
         let sandbox = Self {
-            tree: all.join("tree"),
-            all,
+            tree: root.join("tree"),
+            root,
             programs: installer.programs.clone(),
             allow_root: installer.allow_root,
-            patience: installer.patience,
-            around,
+            timeout: installer.timeout,
+            sandbox_paths,
         };
-        for dir in [&sandbox.all, &sandbox.tree, &sandbox.path("home")] {
+        for dir in [&sandbox.root, &sandbox.tree, &sandbox.path("home")] {
             private_dir(dir)?;
         }
         Ok(sandbox)
@@ -59,7 +60,7 @@ impl BuildSandbox {
 
     /// Returns the path of a temporary file outside the package.
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.all.join(name)
+        self.root.join(name)
     }
 
     /// Runs a program in the sandbox. `env` is added to the common environment variables.
@@ -69,44 +70,45 @@ impl BuildSandbox {
         env: BTreeMap<String, String>,
         rules: &HostRules,
     ) -> Result<RunOutput, BuildError> {
-        let argv = argv.iter().map(|word| text(Path::new(word))).collect::<Result<Vec<_>, _>>()?;
+        let argv = argv.iter().map(|word| utf8(Path::new(word))).collect::<Result<Vec<_>, _>>()?;
         let program = SandboxedProgram {
             env: self.environment(&argv, env)?,
             argv,
             cwd: &self.tree,
             rules,
-            patience: self.patience,
+            timeout: self.timeout,
         };
         let sandbox =
-            RunSandbox { programs: &self.programs, allow_root: self.allow_root, around: &self.around };
+            RunSandbox { programs: &self.programs, allow_root: self.allow_root, paths: &self.sandbox_paths };
         let finished = run(&sandbox, program).await?;
-        if finished.status == 0 { Ok(finished) } else { Err(complaint(&finished)) }
+        if finished.status == 0 { Ok(finished) } else { Err(run_error(&finished)) }
     }
 
     fn environment(
         &self,
         argv: &[String],
-        more: BTreeMap<String, String>,
+        extra: BTreeMap<String, String>,
     ) -> Result<BTreeMap<String, String>, BuildError> {
-        let beside = argv.first().and_then(|program| Path::new(program).parent()?.to_str());
-        let path: Vec<&str> = beside.into_iter().chain(["/usr/local/bin", "/usr/bin", "/bin"]).collect();
+        let program_folder = argv.first().and_then(|program| Path::new(program).parent()?.to_str());
+        let path: Vec<&str> =
+            program_folder.into_iter().chain(["/usr/local/bin", "/usr/bin", "/bin"]).collect();
         let mut env = ironcurtain_egress::environment(ironcurtain_egress::PORT, None);
-        env.extend(registry::trust());
+        env.extend(registry::certificate_variables());
         env.extend([
             ("PATH".to_owned(), path.join(":")),
-            ("HOME".to_owned(), text(&self.path("home"))?),
+            ("HOME".to_owned(), utf8(&self.path("home"))?),
             ("TMPDIR".to_owned(), "/tmp".to_owned()),
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
         ]);
-        env.extend(more);
+        env.extend(extra);
         Ok(env)
     }
 }
 
 impl Drop for BuildSandbox {
     fn drop(&mut self) {
-        if let Err(problem) = tree::remove(&self.all) {
-            tracing::warn!(%problem, "failed to remove `{}`", self.all.display());
+        if let Err(problem) = tree::remove(&self.root) {
+            tracing::warn!(%problem, "failed to remove `{}`", self.root.display());
         }
     }
 }
@@ -118,20 +120,20 @@ pub(super) const SEPARATOR: &str = " / ";
 const MAX_MESSAGE_LEN: usize = 2000;
 
 /// Returns the error for a failed run, with the last lines of its output and the refused connections.
-fn complaint(finished: &RunOutput) -> BuildError {
+fn run_error(finished: &RunOutput) -> BuildError {
     let refused: String = finished.refused.iter().map(|why| format!("; refused connection: {why}")).collect();
-    let lines = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = finished.output.lines().map(str::trim).filter(|line| !line.is_empty());
     // The last lines contain the reason for the failure.
-    let mut said: Vec<&str> = Vec::new();
+    let mut output: Vec<&str> = Vec::new();
     for line in lines.rev() {
-        if !said.is_empty()
-            && said.iter().map(|line| line.len()).sum::<usize>() + line.len() > MAX_MESSAGE_LEN
+        if !output.is_empty()
+            && output.iter().map(|line| line.len()).sum::<usize>() + line.len() > MAX_MESSAGE_LEN
         {
             break;
         }
-        said.insert(0, line);
+        output.insert(0, line);
     }
-    let said = visible::head(&visible::line(&said.join(SEPARATOR)), MAX_MESSAGE_LEN);
-    let said = if said.is_empty() { "no output".to_owned() } else { format!("it said: {said}") };
-    BuildError::Ended { status: finished.status, refused, said }
+    let output = visible::head(&visible::line(&output.join(SEPARATOR)), MAX_MESSAGE_LEN);
+    let output = if output.is_empty() { "no output".to_owned() } else { format!("it said: {output}") };
+    BuildError::Failed { status: finished.status, refused, output }
 }

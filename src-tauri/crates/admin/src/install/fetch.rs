@@ -21,7 +21,7 @@ pub struct Installed {
     /// Folder of the package.
     pub folder: PathBuf,
     /// `true` if the same package was already installed.
-    pub already: bool,
+    pub was_installed: bool,
 }
 
 /// Installs a server's package, unless it is already installed. Uses the version in the server's entry, or the newest
@@ -30,14 +30,14 @@ pub struct Installed {
 /// # Errors
 /// Returns an [`InstallError`] on failure, in which case a previous version stays installed.
 pub async fn install(installer: &Installer, name: &str) -> Result<Installed, InstallError> {
-    install_among(installer, &Servers::load(&installer.home)?, name).await
+    install_from(installer, &Servers::load(&installer.home)?, name).await
 }
 
 /// Installs the package of one of `servers`. The server need not be configured yet.
 ///
 /// # Errors
 /// Returns an error in the same cases as [`install`].
-pub async fn install_among(
+pub async fn install_from(
     installer: &Installer,
     servers: &Servers,
     name: &str,
@@ -45,11 +45,11 @@ pub async fn install_among(
     installer.home.prepare()?;
     let (server, command) = find(servers, name)?;
     let store = PackageStore::lock(installer, name).await?;
-    let installed = |record: PackageRecord, already| {
+    let installed = |record: PackageRecord, was_installed| {
         let folder = store.packages.folder(&record);
-        Installed { server: name.to_owned(), record, folder, already }
+        Installed { server: name.to_owned(), record, folder, was_installed }
     };
-    if let (Ok(Some(_)), Ok(Some(record))) = (store.packages.ready(server), store.packages.record(name)) {
+    if let (Ok(Some(_)), Ok(Some(record))) = (store.packages.verify(server), store.packages.record(name)) {
         return Ok(installed(record, true));
     }
     store.sweep(servers)?;
@@ -57,11 +57,15 @@ pub async fn install_among(
     let record = fetch(installer, &store, requested, requested.version.as_deref()).await?;
     let before = store.packages.record(name).ok().flatten();
     store.write(name, &record)?;
-    if let Some(before) = before.filter(|before| is_the_same(before, &record)) {
-        let of = |record: &PackageRecord| {
+    if let Some(before) = before.filter(|before| is_same_archive(before, &record)) {
+        let identity_of = |record: &PackageRecord| {
             ServerIdentity::of(server, Some(&record.identity()), &installer.programs, &Digests::default())
         };
-        identity::carry_over(&installer.home, &of(&before)?.identity, &of(&record)?.identity)?;
+        identity::replace_owner(
+            &installer.home,
+            &identity_of(&before)?.identity,
+            &identity_of(&record)?.identity,
+        )?;
     }
     // Removes the previous version, which is no longer used.
     store.sweep(servers)?;
@@ -70,7 +74,7 @@ pub async fn install_among(
 
 /// Returns `true` if both records are for the same archive. The hashes of the installed files may differ, because
 /// these files contain paths.
-fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
+fn is_same_archive(before: &PackageRecord, now: &PackageRecord) -> bool {
     let archive = |record: &PackageRecord| {
         let RequestedPackage { registry, package, .. } = record.requested.clone();
         Some((registry.name(), package, record.version.clone(), record.integrity.clone()?))
@@ -93,7 +97,7 @@ pub fn sweep(installer: &Installer) -> Result<(), InstallError> {
 /// Returns `true` if the server's entry starts a package runner.
 #[must_use]
 pub fn is_packaged(servers: &Servers, name: &str) -> bool {
-    servers.find(Some(name)).is_some_and(|server| !matches!(RunnerCommand::of(server), Ok(None)))
+    servers.find(Some(name)).is_some_and(|server| !matches!(RunnerCommand::parse(server), Ok(None)))
 }
 
 /// Returns the server with this name and the package in its entry.
@@ -102,11 +106,11 @@ pub(super) fn find<'a>(
     name: &str,
 ) -> Result<(&'a Server, RunnerCommand), InstallError> {
     let server = named_server(servers, name)?;
-    let failed = |problem: String| InstallError::NotUnderstood { server: name.to_owned(), problem };
+    let error = |problem: String| InstallError::InvalidEntry { server: name.to_owned(), problem };
     if let Some(reason) = &server.refused {
-        return Err(failed(reason.clone()));
+        return Err(error(reason.clone()));
     }
-    let command = RunnerCommand::of(server).map_err(|e| failed(e.to_string()))?;
+    let command = RunnerCommand::parse(server).map_err(|e| error(e.to_string()))?;
     Ok((server, command.ok_or_else(|| InstallError::NoPackage(name.to_owned()))?))
 }
 
@@ -117,11 +121,12 @@ pub(super) async fn fetch(
     requested: &RequestedPackage,
     version: Option<&str>,
 ) -> Result<PackageRecord, InstallError> {
-    let failed = |problem: BuildError| InstallError::Failed { package: requested.spelled(version), problem };
+    let error =
+        |problem: BuildError| InstallError::Failed { package: requested.package_spec(version), problem };
     let sandbox = BuildSandbox::new(installer, &store.packages)?;
     let built = match requested.registry {
         Registry::Npm => npm::build(&sandbox, requested, version).await,
         Registry::Pypi => pypi::build(&sandbox, requested, version).await,
     };
-    store.take(&sandbox, built.map_err(failed)?).map_err(|e| failed(e.into()))
+    store.install_built(&sandbox, built.map_err(error)?).map_err(|e| error(e.into()))
 }

@@ -3,7 +3,7 @@
 //! - Install scripts never run, neither during the installation nor later (`--ignore-scripts`).
 //! - Only a Node.js script in the package itself is started.
 
-use super::build_error::{BuildError, text};
+use super::build_error::{BuildError, utf8};
 use super::build_sandbox::BuildSandbox;
 use super::registry;
 use ironcurtain_containment::find_program;
@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path};
 
 /// Maximum number of bytes in a script's first line.
-const FIRST_LINE: u64 = 300;
+const MAX_SHEBANG_LEN: u64 = 300;
 
 /// Installs a package into the sandbox's folder.
 pub(super) async fn build(
@@ -26,8 +26,8 @@ pub(super) async fn build(
 ) -> Result<PackageRecord, BuildError> {
     let (node, npm) = programs()?;
     let npm = [node.as_os_str(), npm.as_os_str()];
-    let source = registry::npm(&npm).await?;
-    let lines: String = source.settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let config = registry::npm(&npm).await?;
+    let lines: String = config.settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     write(&sandbox.path("npmrc"), &lines)?;
     let version = version.unwrap_or("latest");
     let project = json!({ "private": true, "dependencies": { &requested.package: version } });
@@ -46,39 +46,39 @@ pub(super) async fn build(
     ];
     let argv: Vec<&OsStr> = npm.into_iter().chain(install.map(OsStr::new)).collect();
     let env = BTreeMap::from([
-        ("npm_config_userconfig".to_owned(), text(&sandbox.path("npmrc"))?),
-        ("npm_config_globalconfig".to_owned(), text(&sandbox.path("none"))?),
+        ("npm_config_userconfig".to_owned(), utf8(&sandbox.path("npmrc"))?),
+        ("npm_config_globalconfig".to_owned(), utf8(&sandbox.path("none"))?),
     ]);
-    sandbox.run(&argv, env, &source.rules).await?;
-    let locked = locked(&sandbox.tree, &requested.package)?;
+    sandbox.run(&argv, env, &config.rules).await?;
+    let lock_entry = lock_entry(&sandbox.tree, &requested.package)?;
     let program = program(&sandbox.tree, requested)?;
     let entry_point = EntryPoint { runtime: Runtime::Node, program };
-    Ok(PackageRecord::new(requested.clone(), locked.version, locked.integrity, entry_point))
+    Ok(PackageRecord::new(requested.clone(), lock_entry.version, lock_entry.integrity, entry_point))
 }
 
 /// Returns the paths of `node` and `npm`.
 fn programs() -> Result<(std::path::PathBuf, std::path::PathBuf), BuildError> {
-    let nowhere = Path::new("/nonexistent");
-    Ok((find_program("node", nowhere)?, find_program("npm", nowhere)?))
+    let project = Path::new("/nonexistent");
+    Ok((find_program("node", project)?, find_program("npm", project)?))
 }
 
 /// Entry of a package in npm's lockfile.
 #[derive(Deserialize)]
-struct Locked {
+struct LockEntry {
     version: String,
     integrity: Option<String>,
 }
 
-fn locked(tree: &Path, package: &str) -> Result<Locked, BuildError> {
+fn lock_entry(tree: &Path, package: &str) -> Result<LockEntry, BuildError> {
     #[derive(Deserialize)]
     struct Lock {
         packages: BTreeMap<String, serde_json::Value>,
     }
     let mut lock: Lock = read(&tree.join("package-lock.json"))?;
-    let of = format!("node_modules/{package}");
-    let found = lock.packages.remove(&of).ok_or_else(|| BuildError::NotInstalled(package.to_owned()))?;
+    let key = format!("node_modules/{package}");
+    let found = lock.packages.remove(&key).ok_or_else(|| BuildError::NotInstalled(package.to_owned()))?;
     serde_json::from_value(found).map_err(|e| {
-        let source = std::io::Error::other(format!("`{of}`: {e}"));
+        let source = std::io::Error::other(format!("`{key}`: {e}"));
         BuildError::Read { path: "package-lock.json".into(), source }
     })
 }
@@ -96,17 +96,17 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildErr
         Many(BTreeMap<String, String>),
     }
     let folder = format!("node_modules/{}", requested.package);
-    let about: Package = read(&tree.join(&folder).join("package.json"))?;
-    let own = requested.package.rsplit('/').next().unwrap_or_default();
-    let script = match (about.bin, requested.program.as_deref()) {
+    let manifest: Package = read(&tree.join(&folder).join("package.json"))?;
+    let default_name = requested.package.rsplit('/').next().unwrap_or_default();
+    let script = match (manifest.bin, requested.program.as_deref()) {
         (None, _) => return Err(BuildError::NoProgram(format!("`{}` has no program", requested.package))),
         (Some(Bin::One(script)), None) => script,
-        (Some(Bin::One(script)), Some(name)) if name == own => script,
+        (Some(Bin::One(script)), Some(name)) if name == default_name => script,
         (Some(Bin::One(_)), Some(name)) => {
             let problem = format!("`{}` has no program `{name}`", requested.package);
             return Err(BuildError::NoProgram(problem));
         }
-        (Some(Bin::Many(scripts)), name) => chosen(scripts, name, own, &requested.package)?,
+        (Some(Bin::Many(scripts)), name) => choose_script(scripts, name, default_name, &requested.package)?,
     };
     let script = script.strip_prefix("./").unwrap_or(&script);
     if !Path::new(script).components().all(|part| matches!(part, Component::Normal(_))) {
@@ -114,25 +114,25 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildErr
         return Err(BuildError::NoProgram(problem));
     }
     let script = format!("{folder}/{script}");
-    for_node(&tree.join(&script))?;
+    check_node_script(&tree.join(&script))?;
     Ok(script)
 }
 
 /// Selects a script as `npx` does: the requested script, the only script, or the script with the package's name.
-fn chosen(
+fn choose_script(
     scripts: BTreeMap<String, String>,
     name: Option<&str>,
-    own: &str,
+    default_name: &str,
     package: &str,
 ) -> Result<String, BuildError> {
     let names = scripts.keys().map(String::as_str).collect::<Vec<_>>().join("`, `");
-    let all_the_same = || {
+    let only_script = || {
         let mut all = scripts.values();
         all.next().filter(|first| all.all(|other| other == *first))
     };
     let found = match name {
         Some(name) => scripts.get(name),
-        None => all_the_same().or_else(|| scripts.get(own)),
+        None => only_script().or_else(|| scripts.get(default_name)),
     };
     found.cloned().ok_or_else(|| {
         BuildError::NoProgram(match name {
@@ -145,25 +145,25 @@ fn chosen(
 }
 
 /// Returns an error if the file is not a Node.js script.
-fn for_node(script: &Path) -> Result<(), BuildError> {
-    let bad = |problem: String| BuildError::NotRunnable { path: script.to_path_buf(), problem };
-    let file = std::fs::File::open(script).map_err(|e| bad(e.to_string()))?;
+fn check_node_script(script: &Path) -> Result<(), BuildError> {
+    let error = |problem: String| BuildError::NotRunnable { path: script.to_path_buf(), problem };
+    let file = std::fs::File::open(script).map_err(|e| error(e.to_string()))?;
     let mut line = Vec::new();
-    let read = BufReader::new(file).take(FIRST_LINE).read_until(b'\n', &mut line);
-    read.map_err(|e| bad(e.to_string()))?;
+    let read = BufReader::new(file).take(MAX_SHEBANG_LEN).read_until(b'\n', &mut line);
+    read.map_err(|e| error(e.to_string()))?;
     let line = String::from_utf8_lossy(&line);
     let names_node = || line.split([' ', '/']).any(|word| word.trim() == "node");
     if line.starts_with("#!") && names_node() {
         Ok(())
     } else {
-        Err(bad("it is not a script for node".to_owned()))
+        Err(error("it is not a script for node".to_owned()))
     }
 }
 
 fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, BuildError> {
-    let bad = |source| BuildError::Read { path: path.to_path_buf(), source };
-    let text = std::fs::read_to_string(path).map_err(bad)?;
-    serde_json::from_str(&text).map_err(|e| bad(e.into()))
+    let error = |source| BuildError::Read { path: path.to_path_buf(), source };
+    let text = std::fs::read_to_string(path).map_err(error)?;
+    serde_json::from_str(&text).map_err(|e| error(e.into()))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), BuildError> {

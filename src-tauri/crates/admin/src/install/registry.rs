@@ -20,11 +20,12 @@ use url::Url;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Environment variables that name trusted certificate files.
-const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
+const CERTIFICATE_VARIABLES: [&str; 4] =
+    ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
 /// Registry configuration of a package manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct RegistryConfig {
     /// Hosts that the package manager is allowed to reach.
     pub(super) rules: HostRules,
     /// Configuration for the sandbox: lines of an `npmrc`, or environment variables.
@@ -32,22 +33,22 @@ pub(super) struct Source {
 }
 
 /// Reads npm's configuration. `npm` is the command line that starts npm.
-pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, BuildError> {
-    let said = ask(npm, &["config", "list", "--json"]).await?;
+pub(super) async fn npm(npm: &[&OsStr]) -> Result<RegistryConfig, BuildError> {
+    let output = run_for_output(npm, &["config", "list", "--json"]).await?;
     let all: Map<String, Value> =
-        serde_json::from_str(&said).map_err(|e| not_understood(Registry::Npm, &e))?;
+        serde_json::from_str(&output).map_err(|e| parse_error(Registry::Npm, &e))?;
     let (urls, settings) = npm_settings(&all);
-    Ok(Source { rules: rules(&urls).await?, settings })
+    Ok(RegistryConfig { rules: rules(&urls).await?, settings })
 }
 
 /// Reads pip's configuration. `python` is the command line that starts the Python that runs pip.
-pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, BuildError> {
-    let said = ask(python, &["-c", PIP])
+pub(super) async fn pip(python: &[&OsStr]) -> Result<RegistryConfig, BuildError> {
+    let output = run_for_output(python, &["-c", PIP])
         .await
         .map_err(|e| BuildError::Configuration(format!("{e}; is `python3-pip` installed?")))?;
-    let told: Pip = serde_json::from_str(&said).map_err(|e| not_understood(Registry::Pypi, &e))?;
-    let (urls, settings) = told.settings();
-    Ok(Source { rules: rules(&urls).await?, settings })
+    let config: Pip = serde_json::from_str(&output).map_err(|e| parse_error(Registry::Pypi, &e))?;
+    let (urls, settings) = config.settings();
+    Ok(RegistryConfig { rules: rules(&urls).await?, settings })
 }
 
 /// Python script that makes pip evaluate its defaults, configuration files and variables. Prints the result and the
@@ -56,11 +57,11 @@ const PIP: &str = "
 import json
 from pip._internal.commands import create_command
 from pip._internal.models.index import PyPI
-told, _ = create_command('install').parse_args([])
+options, _ = create_command('install').parse_args([])
 names = ('index_url', 'extra_index_urls', 'find_links', 'no_index', 'cert', 'trusted_hosts')
-told = {name: getattr(told, name) for name in names}
-told['file_hosts'] = [PyPI.file_storage_domain] if told['index_url'] == PyPI.simple_url else []
-print(json.dumps(told))
+config = {name: getattr(options, name) for name in names}
+config['file_hosts'] = [PyPI.file_storage_domain] if config['index_url'] == PyPI.simple_url else []
+print(json.dumps(config))
 ";
 
 /// Pip settings that apply to the installation.
@@ -128,7 +129,7 @@ async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
         for address in
             SystemResolver::default().resolve(host.trim_matches(['[', ']'])).await.unwrap_or_default()
         {
-            allowed.extend(spelled_out(address).map(|address| format!("{address}:{port}")));
+            allowed.extend(explicit_rule(address).map(|address| format!("{address}:{port}")));
         }
     }
     Ok(HostRules::new(&allowed, &[] as &[&str], false)?)
@@ -142,9 +143,10 @@ fn host(url: &str) -> Option<(String, u16)> {
 
 /// Returns a rule for an address that must be allowed explicitly. Returns `None` for public addresses and for cloud
 /// metadata services, which would reveal the machine's credentials.
-fn spelled_out(address: IpAddr) -> Option<String> {
-    let place = address::scope(address).or_else(|| address::is_own(address).then_some(AddressScope::Own))?;
-    match place {
+fn explicit_rule(address: IpAddr) -> Option<String> {
+    let scope = address::scope(address)
+        .or_else(|| address::is_local_address(address).then_some(AddressScope::Own))?;
+    match scope {
         AddressScope::Unspecified | AddressScope::Metadata | AddressScope::Multicast => None,
         AddressScope::Loopback
         | AddressScope::LinkLocal
@@ -159,39 +161,44 @@ fn spelled_out(address: IpAddr) -> Option<String> {
 }
 
 /// Returns the user's environment variables that name trusted certificates.
-pub(super) fn trust() -> impl Iterator<Item = (String, String)> {
-    TRUST.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+pub(super) fn certificate_variables() -> impl Iterator<Item = (String, String)> {
+    CERTIFICATE_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
 }
 
 /// Runs one of the user's programs outside any project and returns its output.
-async fn ask(program: &[&OsStr], args: &[&str]) -> Result<String, BuildError> {
-    let told = BuildError::Configuration;
-    let no_program = || told("no program to ask".to_owned());
-    let (name, before) = program.split_first().ok_or_else(no_program)?;
+async fn run_for_output(program: &[&OsStr], args: &[&str]) -> Result<String, BuildError> {
+    let error = BuildError::Configuration;
+    let no_program = || error("no program to ask".to_owned());
+    let (name, fixed_args) = program.split_first().ok_or_else(no_program)?;
     let shown = name.to_string_lossy();
     let mut command = Command::new(name);
-    command.args(before).args(args).current_dir("/").stdin(std::process::Stdio::null()).kill_on_drop(true);
+    command
+        .args(fixed_args)
+        .args(args)
+        .current_dir("/")
+        .stdin(std::process::Stdio::null())
+        .kill_on_drop(true);
     let output = tokio::time::timeout(TIMEOUT, command.output());
     let output = output
         .await
         .map_err(|_| {
-            told(format!("`{shown}` did not print its configuration within {} s", TIMEOUT.as_secs()))
+            error(format!("`{shown}` did not print its configuration within {} s", TIMEOUT.as_secs()))
         })?
-        .map_err(|e| told(format!("failed to start `{shown}`: {e}")))?;
+        .map_err(|e| error(format!("failed to start `{shown}`: {e}")))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         let why = why.trim().lines().last().unwrap_or("no output");
-        return Err(told(format!("`{shown}` failed to print its configuration: {why}")));
+        return Err(error(format!("`{shown}` failed to print its configuration: {why}")));
     }
-    String::from_utf8(output.stdout).map_err(|e| told(e.to_string()))
+    String::from_utf8(output.stdout).map_err(|e| error(e.to_string()))
 }
 
-fn not_understood(registry: Registry, problem: &serde_json::Error) -> BuildError {
-    let who = match registry {
+fn parse_error(registry: Registry, problem: &serde_json::Error) -> BuildError {
+    let tool = match registry {
         Registry::Npm => "npm",
         Registry::Pypi => "pip",
     };
-    BuildError::Configuration(format!("failed to parse the configuration of {who}: {problem}"))
+    BuildError::Configuration(format!("failed to parse the configuration of {tool}: {problem}"))
 }
 
 #[cfg(test)]
@@ -222,7 +229,7 @@ mod tests {
 
     #[test]
     fn unused_index_is_not_allowed() {
-        let told = |no_index| Pip {
+        let config = |no_index| Pip {
             index_url: Some("https://pypi.example/simple".into()),
             extra_index_urls: vec!["https://more.example/simple".into()],
             find_links: vec!["/opt/wheels".into(), "https://links.example/x".into()],
@@ -231,13 +238,13 @@ mod tests {
             trusted_hosts: vec!["more.example".into()],
             file_hosts: vec!["files.example".into()],
         };
-        let (urls, settings) = told(false).settings();
+        let (urls, settings) = config(false).settings();
         let links = ["/opt/wheels", "https://links.example/x"];
         let indexes = ["https://pypi.example/simple", "https://more.example/simple"];
         assert_eq!(urls, [&indexes[..], &links, &["https://files.example"]].concat());
         assert_eq!(settings["PIP_FIND_LINKS"], links.join(" "));
         assert_eq!((settings.get("PIP_NO_INDEX"), settings.get("PIP_CERT")), (None, None));
-        let (urls, settings) = told(true).settings();
+        let (urls, settings) = config(true).settings();
         assert_eq!(urls, links);
         assert_eq!(settings["PIP_NO_INDEX"], "1");
     }
@@ -253,7 +260,7 @@ mod tests {
         assert!(!allows("localhost:80") && !allows("a.invalid:80") && !allows("b.invalid:443"));
         let refused = super::rules(&["http://short/".into()]).await.unwrap_err().to_string();
         assert!(refused.contains("`short:80` has no dot"), "{refused}");
-        assert_eq!(spelled_out("169.254.169.254".parse().unwrap()), None);
-        assert_eq!(spelled_out("fd00::1".parse().unwrap()).as_deref(), Some("[fd00::1]"));
+        assert_eq!(explicit_rule("169.254.169.254".parse().unwrap()), None);
+        assert_eq!(explicit_rule("fd00::1".parse().unwrap()).as_deref(), Some("[fd00::1]"));
     }
 }

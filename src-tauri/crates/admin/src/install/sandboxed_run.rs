@@ -3,9 +3,9 @@
 //! - Runs the sandbox's proxy for the duration of the run.
 //! - When a run returns, all of its processes have exited.
 
-use super::build_error::{BuildError, text};
+use super::build_error::{BuildError, utf8};
 use ironcurtain_config::{FileView, LimitSettings};
-use ironcurtain_containment::{Profile, Surroundings, limits};
+use ironcurtain_containment::{Profile, SandboxContext, limits};
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     RecordError, SystemResolver, serve,
@@ -21,10 +21,10 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{oneshot, watch};
 
 /// Maximum number of bytes to keep of each output stream.
-const KEPT: usize = 4000;
+const MAX_OUTPUT_LEN: usize = 4000;
 
 /// Maximum time for the sandbox to exit after the run.
-const END: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A program to run in a sandbox.
 pub(super) struct SandboxedProgram<'a> {
@@ -37,7 +37,7 @@ pub(super) struct SandboxedProgram<'a> {
     /// Hosts that the program is allowed to reach.
     pub(super) rules: &'a HostRules,
     /// Maximum time for the run.
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 }
 
 /// The sandbox of a run.
@@ -47,7 +47,7 @@ pub(super) struct RunSandbox<'a> {
     /// `true` to create the sandbox even as root.
     pub(super) allow_root: bool,
     /// Paths for building the sandbox. Only its session folder is writable.
-    pub(super) around: &'a Surroundings,
+    pub(super) paths: &'a SandboxContext,
 }
 
 /// Result of a run.
@@ -56,7 +56,7 @@ pub(super) struct RunOutput {
     /// Exit status.
     pub(super) status: i32,
     /// Last lines of standard output and standard error.
-    pub(super) said: String,
+    pub(super) output: String,
     /// Error messages about refused and failed connections.
     pub(super) refused: BTreeSet<String>,
 }
@@ -66,25 +66,25 @@ pub(super) async fn run(
     sandbox: &RunSandbox<'_>,
     program: SandboxedProgram<'_>,
 ) -> Result<RunOutput, BuildError> {
-    let patience = program.patience;
+    let timeout = program.timeout;
     let (spec, rules) = (sandbox.spec(&program)?, program.rules.clone());
     let supervisor = sandbox.programs.join("ironcurtain-sandbox");
-    let (tell, ended) = oneshot::channel();
+    let (exit_sender, exited) = oneshot::channel();
     let launched = tokio::task::spawn_blocking(move || {
         launch(&spec, &supervisor, move |_| {
             // Fails only if the receiver was dropped after an error.
-            let _ = tell.send(());
+            let _ = exit_sender.send(());
         })
     });
     let launched = launched.await??;
     let kill = launched.kill.clone();
-    let done = tokio::time::timeout(patience, attend(launched, rules)).await;
+    let result = tokio::time::timeout(timeout, serve_until_exit(launched, rules)).await;
     // The sandbox exits when its control connection closes, and is killed if it does not exit in time.
-    let end = tokio::time::timeout(END, ended).await;
-    if end.is_err() {
+    let exit = tokio::time::timeout(EXIT_TIMEOUT, exited).await;
+    if exit.is_err() {
         KillHandle::kill(&kill);
     }
-    done.unwrap_or(Err(BuildError::Slow(patience)))
+    result.unwrap_or(Err(BuildError::Timeout(timeout)))
 }
 
 impl RunSandbox<'_> {
@@ -94,32 +94,32 @@ impl RunSandbox<'_> {
         Ok(Spec {
             argv: program.argv.clone(),
             env: program.env.clone(),
-            cwd: Some(text(program.cwd)?),
+            cwd: Some(utf8(program.cwd)?),
             home: None,
-            view: self.around.view(&Profile::default(), FileView::HostRead, executable)?,
+            view: self.paths.view(&Profile::default(), FileView::HostRead, executable)?,
             mounts: vec![],
             network: if program.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
             unix_sockets: UnixSockets::None,
             // Nothing needs to be hidden, because the package folder is not inside any of the user's folders.
-            closed: vec![],
-            kept: vec![],
+            read_only: vec![],
+            pinned: vec![],
             hidden: vec![],
             limits: limits(&LimitSettings::default()),
-            state_dir: self.around.sandboxes.as_str().to_owned(),
+            state_dir: self.paths.sandboxes.as_str().to_owned(),
             allow_root: self.allow_root,
         })
     }
 }
 
 /// Serves the sandbox until the program exits.
-async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput, BuildError> {
+async fn serve_until_exit(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput, BuildError> {
     let LaunchedSandbox { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
-    let said =
+    let streams =
         [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(output_tail(input))));
-    let mut control = SupervisorControl::unwatched(control)?;
+    let mut control = SupervisorControl::without_watch(control)?;
     control.started().await?;
-    let seen = Arc::new(Seen::default());
+    let refusals = Arc::new(RefusedConnections::default());
     let status = match egress {
         None => control.exit().await,
         Some(egress) => {
@@ -130,43 +130,43 @@ async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput
                 server: "installation".to_owned(),
                 rules: watched,
                 ask: None,
-                record: seen.clone(),
+                record: refusals.clone(),
                 resolve: Arc::new(SystemResolver::default()),
                 limits: ProxyLimits::default(),
                 connections: Connections::default(),
             };
             tokio::select! {
                 status = control.exit() => status,
-                problem = serve(listener, proxy) => return Err(BuildError::ProxyEnded(problem)),
+                problem = serve(listener, proxy) => return Err(BuildError::ProxyStopped(problem)),
             }
         }
     };
     let status = status.ok_or(BuildError::NoStatus)?;
-    let mut words = String::new();
-    for said in said {
-        words += &said?.await?;
+    let mut output = String::new();
+    for stream in streams {
+        output += &stream?.await?;
     }
-    let refused = std::mem::take(&mut *seen.0.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(RunOutput { status, said: words, refused })
+    let refused = std::mem::take(&mut *refusals.0.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(RunOutput { status, output, refused })
 }
 
-/// Reads until EOF and returns the last [`KEPT`] bytes.
+/// Reads until EOF and returns the last [`MAX_OUTPUT_LEN`] bytes.
 async fn output_tail(mut stream: Input) -> String {
-    let mut kept = Vec::new();
-    let mut piece = vec![0; 8192];
-    while let Ok(length @ 1..) = stream.read(&mut piece).await {
-        kept.extend_from_slice(piece.get(..length).unwrap_or_default());
-        let too_much = kept.len().saturating_sub(KEPT);
-        kept.drain(..too_much);
+    let mut tail = Vec::new();
+    let mut chunk = vec![0; 8192];
+    while let Ok(length @ 1..) = stream.read(&mut chunk).await {
+        tail.extend_from_slice(chunk.get(..length).unwrap_or_default());
+        let excess = tail.len().saturating_sub(MAX_OUTPUT_LEN);
+        tail.drain(..excess);
     }
-    String::from_utf8_lossy(&kept).into_owned()
+    String::from_utf8_lossy(&tail).into_owned()
 }
 
 /// Error messages about refused and failed connections.
 #[derive(Default)]
-struct Seen(Mutex<BTreeSet<String>>);
+struct RefusedConnections(Mutex<BTreeSet<String>>);
 
-impl Record for Seen {
+impl Record for RefusedConnections {
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         match event.verdict {
             ConnectionVerdict::Refused { reason, .. } | ConnectionVerdict::Failed { reason, .. } => {

@@ -15,13 +15,13 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Number of characters of a package's hash in its folder name.
-const SHORT: usize = 12;
+const HASH_PREFIX_LEN: usize = 12;
 
 /// Maximum number of bytes to read from the lock file, which contains a server name.
 const MAX_NAME_LEN: u64 = 200;
 
 /// Error if another installation holds the lock.
-pub(super) struct Busy {
+pub(super) struct LockHeld {
     /// Server whose package is being installed.
     pub(super) holder: String,
     lock: File,
@@ -35,51 +35,51 @@ pub(super) struct PackageStore {
 }
 
 impl PackageStore {
-    /// Locks the packages for a server. If the installer has a `waiting` callback, waits for another installation to
+    /// Locks the packages for a server. If the installer has a `on_wait` callback, waits for another installation to
     /// finish, up to the installer's timeout.
     pub(super) async fn lock(installer: &Installer, server: &str) -> Result<Self, InstallError> {
-        let busy = match Self::try_lock(&installer.home, server)? {
+        let held = match Self::try_lock(&installer.home, server)? {
             Ok(store) => return Ok(store),
-            Err(busy) => busy,
+            Err(held) => held,
         };
-        let Some(waiting) = installer.waiting else { return Err(InstallError::Busy(busy.holder)) };
-        waiting(&busy.holder);
-        let Busy { holder, lock, packages } = busy;
+        let Some(on_wait) = installer.on_wait else { return Err(InstallError::Locked(held.holder)) };
+        on_wait(&held.holder);
+        let LockHeld { holder, lock, packages } = held;
         let path = packages.records.join("lock");
         let locked = tokio::task::spawn_blocking(move || {
             flock(&lock, FlockOperation::LockExclusive).map(|()| lock).map_err(io::Error::from)
         });
-        let Ok(locked) = tokio::time::timeout(installer.patience, locked).await else {
-            return Err(InstallError::Busy(holder));
+        let Ok(locked) = tokio::time::timeout(installer.timeout, locked).await else {
+            return Err(InstallError::Locked(holder));
         };
         let lock = locked.map_err(io::Error::other).flatten();
         let lock = lock.map_err(|source| InstallError::Folder { path: path.clone(), source })?;
-        Self::held(packages, lock, server)
+        Self::with_lock(packages, lock, server)
     }
 
     /// Locks the packages without waiting for another installation.
-    pub(super) fn try_lock(home: &Home, server: &str) -> Result<Result<Self, Busy>, InstallError> {
-        let packages = Packages::of(home);
+    pub(super) fn try_lock(home: &Home, server: &str) -> Result<Result<Self, LockHeld>, InstallError> {
+        let packages = Packages::in_home(home);
         private_dir(&packages.records)?;
         private_dir(&packages.files)?;
         let path = packages.records.join("lock");
-        let folder = |source| InstallError::Folder { path: path.clone(), source };
+        let folder_error = |source| InstallError::Folder { path: path.clone(), source };
         let lock =
             OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
-        let lock = lock.map_err(folder)?;
+        let lock = lock.map_err(folder_error)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Self::held(packages, lock, server).map(Ok),
+            Ok(()) => Self::with_lock(packages, lock, server).map(Ok),
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 let mut holder = String::new();
-                (&lock).take(MAX_NAME_LEN).read_to_string(&mut holder).map_err(folder)?;
-                Ok(Err(Busy { holder: visible::line(&holder), lock, packages }))
+                (&lock).take(MAX_NAME_LEN).read_to_string(&mut holder).map_err(folder_error)?;
+                Ok(Err(LockHeld { holder: visible::line(&holder), lock, packages }))
             }
-            Err(e) => Err(folder(e.into())),
+            Err(e) => Err(folder_error(e.into())),
         }
     }
 
     /// Writes the server's name to the lock file.
-    fn held(packages: Packages, lock: File, server: &str) -> Result<Self, InstallError> {
+    fn with_lock(packages: Packages, lock: File, server: &str) -> Result<Self, InstallError> {
         let written = lock.set_len(0).and_then(|()| lock.write_all_at(server.as_bytes(), 0));
         let path = packages.records.join("lock");
         written.map_err(|source| InstallError::Folder { path, source })?;
@@ -87,18 +87,23 @@ impl PackageStore {
     }
 
     /// Moves a built package to the packages folder, makes it read-only and completes its record.
-    pub(super) fn take(&self, built: &BuildSandbox, mut record: PackageRecord) -> io::Result<PackageRecord> {
-        tree::close(&built.tree)?;
-        let hash = tree::hash(&built.tree)?;
-        let short: String = hash.chars().skip_while(|c| *c != ':').skip(1).take(SHORT).collect();
+    pub(super) fn install_built(
+        &self,
+        built: &BuildSandbox,
+        mut record: PackageRecord,
+    ) -> io::Result<PackageRecord> {
+        tree::make_read_only(&built.tree)?;
+        let hash = tree::content_hash(&built.tree)?;
+        let hash_prefix: String =
+            hash.chars().skip_while(|c| *c != ':').skip(1).take(HASH_PREFIX_LEN).collect();
         let name = record.requested.package.replace('/', "+");
-        let folder = format!("{}/{name}/{}-{short}", record.requested.registry.name(), record.version);
+        let folder = format!("{}/{name}/{}-{hash_prefix}", record.requested.registry.name(), record.version);
         let path = self.packages.files.join(&folder);
-        if let Some(above) = path.parent() {
-            private_dir(above).map_err(io::Error::other)?;
+        if let Some(parent) = path.parent() {
+            private_dir(parent).map_err(io::Error::other)?;
         }
         // An identical package may already exist, and servers may be running from it.
-        if !path.exists() || tree::hash(&path)? != hash {
+        if !path.exists() || tree::content_hash(&path)? != hash {
             if in_use(&path)? {
                 return Err(io::Error::other(
                     "its installed files were changed, and a server is running from them; close its session first",
@@ -107,8 +112,8 @@ impl PackageStore {
             tree::remove(&path)?;
             std::fs::rename(&built.tree, &path)?;
         }
-        tree::close_top(&path)?;
-        (record.stamp, record.hash, record.folder) = (tree::stamp(&path)?, hash, folder);
+        tree::make_root_read_only(&path)?;
+        (record.metadata_hash, record.hash, record.folder) = (tree::metadata_hash(&path)?, hash, folder);
         Ok(record)
     }
 
@@ -129,15 +134,15 @@ impl PackageStore {
     }
 
     fn sweep_folders(&self, servers: &Servers) -> io::Result<()> {
-        let kept = self.kept(servers)?;
-        for registry in folders(&self.packages.files)? {
+        let referenced = self.referenced_folders(servers)?;
+        for registry in subfolders(&self.packages.files)? {
             if is_staging(&registry) {
                 tree::remove(&registry)?;
                 continue;
             }
-            for package in folders(&registry)? {
-                for version in folders(&package)? {
-                    if !kept.contains(&version) && !in_use(&version)? {
+            for package in subfolders(&registry)? {
+                for version in subfolders(&package)? {
+                    if !referenced.contains(&version) && !in_use(&version)? {
                         tree::remove(&version)?;
                     }
                 }
@@ -149,23 +154,23 @@ impl PackageStore {
     }
 
     /// Removes records that no server uses. Returns the package folders named by the remaining records.
-    fn kept(&self, servers: &Servers) -> io::Result<BTreeSet<PathBuf>> {
-        let mut kept = BTreeSet::new();
-        for name in self.recorded() {
-            let is_asked_for =
-                servers.find(Some(&name)).is_some_and(|s| matches!(RunnerCommand::of(s), Ok(Some(_))));
+    fn referenced_folders(&self, servers: &Servers) -> io::Result<BTreeSet<PathBuf>> {
+        let mut folders = BTreeSet::new();
+        for name in self.recorded_servers() {
+            let is_referenced =
+                servers.find(Some(&name)).is_some_and(|s| matches!(RunnerCommand::parse(s), Ok(Some(_))));
             match self.packages.record(&name) {
-                Ok(Some(record)) if is_asked_for => drop(kept.insert(self.packages.folder(&record))),
+                Ok(Some(record)) if is_referenced => drop(folders.insert(self.packages.folder(&record))),
                 Ok(Some(_)) => std::fs::remove_file(self.packages.record_file(&name))?,
                 // An invalid record is kept, because its folder is unknown.
                 Ok(None) | Err(_) => {}
             }
         }
-        Ok(kept)
+        Ok(folders)
     }
 
     /// Returns the names of servers with a record.
-    fn recorded(&self) -> Vec<String> {
+    fn recorded_servers(&self) -> Vec<String> {
         let files = std::fs::read_dir(&self.packages.records).into_iter().flatten().flatten();
         files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned())).collect()
     }
@@ -190,9 +195,9 @@ fn in_use(folder: &Path) -> io::Result<bool> {
 }
 
 /// Returns the direct subfolders, except symlinks.
-fn folders(of: &Path) -> io::Result<Vec<PathBuf>> {
+fn subfolders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for child in std::fs::read_dir(of)? {
+    for child in std::fs::read_dir(parent)? {
         let child = child?;
         if child.file_type()?.is_dir() {
             found.push(child.path());

@@ -24,7 +24,7 @@ pub struct Update {
     command: RunnerCommand,
     record: PackageRecord,
     /// Identity of the server with the current version.
-    was: ServerIdentity,
+    old_identity: ServerIdentity,
     /// Current version.
     pub from: String,
     /// New version.
@@ -37,8 +37,8 @@ pub struct Update {
 
 /// Result of checking for a different version.
 pub enum UpdateCheck {
-    /// The installed version is the newest. Contains this version.
-    Newest(String),
+    /// The installed version, which is the newest.
+    UpToDate(String),
     /// A different version was found and installed next to the current version.
     Found(Box<Update>),
 }
@@ -47,19 +47,19 @@ pub enum UpdateCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChange {
     /// Only the new version has the tool.
-    New {
+    Added {
         /// Name of the tool.
         name: String,
         /// Description from the server.
         description: String,
     },
     /// Only the current version has the tool.
-    Gone {
+    Removed {
         /// Name of the tool.
         name: String,
     },
     /// Both versions have the tool, with different definitions.
-    Other {
+    Changed {
         /// Name of the tool.
         name: String,
         /// Current and new description, if they differ.
@@ -88,38 +88,38 @@ pub async fn check_for_update(
     installer.home.prepare()?;
     let servers = Servers::load(&installer.home)?;
     let (server, command) = find(&servers, name)?;
-    let not_understood = |problem: String| InstallError::NotUnderstood { server: name.to_owned(), problem };
+    let invalid_entry = |problem: String| InstallError::InvalidEntry { server: name.to_owned(), problem };
     if let Some(version) = version.filter(|version| !is_version(version)) {
-        return Err(not_understood(format!("`{}` is not a version", version.escape_default())));
+        return Err(invalid_entry(format!("`{}` is not a version", version.escape_default())));
     }
     if command.requested.version.is_some() && command.position.is_none() {
-        return Err(not_understood("its entry sets the version with `=`; change it there".to_owned()));
+        return Err(invalid_entry("its entry sets the version with `=`; change it there".to_owned()));
     }
     let store = PackageStore::lock(installer, name).await?;
-    let not_ready = |problem| InstallError::NotReady { server: name.to_owned(), problem };
-    let there = store.packages.ready(server).map_err(not_ready)?;
-    let (Some(there), Ok(Some(old))) = (there, store.packages.record(name)) else {
+    let unusable = |problem| InstallError::PackageUnusable { server: name.to_owned(), problem };
+    let installed = store.packages.verify(server).map_err(unusable)?;
+    let (Some(installed), Ok(Some(old))) = (installed, store.packages.record(name)) else {
         return Err(InstallError::NoPackage(name.to_owned()));
     };
     store.sweep(&servers)?;
     let mut record = fetch(installer, &store, &command.requested, version).await?;
     if record.version == old.version {
         store.sweep(&servers)?;
-        return Ok(UpdateCheck::Newest(old.version));
+        return Ok(UpdateCheck::UpToDate(old.version));
     }
     // If the entry names a version, the record requests the new version.
     record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
-    let new = store.packages.ready_with(server, &command, &record).map_err(not_ready)?;
-    let before = tools(installer, &there.server, &old.version).await;
-    let after = tools(installer, &new.server, &record.version).await;
+    let new = store.packages.verify_record(server, &command, &record).map_err(unusable)?;
+    let before = list_tools(installer, &installed.server, &old.version).await;
+    let after = list_tools(installer, &new.server, &record.version).await;
     let (before, after, not_compared) = match (before, after) {
         (Ok(before), Ok(after)) => (before, after, None),
         (Err(problem), Ok(after)) => (Vec::new(), after, Some(problem)),
         (_, Err(problem)) if !server.secret_names().is_empty() => (Vec::new(), Vec::new(), Some(problem)),
         (_, Err(problem)) => return Err(problem),
     };
-    drop((there, new));
-    let was = identity::now(&installer.home, &installer.programs, server)?;
+    drop((installed, new));
+    let old_identity = identity::current_identity(&installer.home, &installer.programs, server)?;
     Ok(UpdateCheck::Found(Box::new(Update {
         store,
         installer: installer.clone(),
@@ -128,9 +128,9 @@ pub async fn check_for_update(
         to: record.version.clone(),
         command,
         record,
-        was,
+        old_identity,
         not_compared,
-        tools: changes(&before, &after),
+        tools: compare_tools(&before, &after),
     })))
 }
 
@@ -149,7 +149,7 @@ impl Update {
     pub fn switch(&self) -> Result<(), InstallError> {
         // Between these writes, the server cannot start, because its entry and its record differ.
         if self.changes_entry() {
-            self.rewrite()?;
+            self.update_entry()?;
         }
         self.store.write(&self.server.name, &self.record)?;
         let home = &self.installer.home;
@@ -157,23 +157,27 @@ impl Update {
         Pins::of(&home.database()).forget(&self.server.identity())?;
         let servers = Servers::load(home)?;
         if let Some(server) = servers.find(Some(&self.server.name)) {
-            identity::carry_over(home, &self.was, &identity::now(home, &self.installer.programs, server)?)?;
+            identity::replace_owner(
+                home,
+                &self.old_identity,
+                &identity::current_identity(home, &self.installer.programs, server)?,
+            )?;
         }
         self.store.sweep(&Servers::load(&self.installer.home)?)
     }
 
-    fn rewrite(&self) -> Result<(), InstallError> {
+    fn update_entry(&self) -> Result<(), InstallError> {
         let file = ServersFile::open(&self.installer.home)?;
         if file.server(&self.server.name).ok().as_ref() != Some(&self.server) {
-            return Err(InstallError::ChangedMeanwhile(file.file));
+            return Err(InstallError::ServersChanged(file.file));
         }
         let mut args = self.server.args.clone();
         if let Some(arg) = self.command.position.and_then(|position| args.get_mut(position)) {
-            *arg = spelled(arg, &self.record.requested);
+            *arg = with_version(arg, &self.record.requested);
         }
-        let (way, _) = file.entry(&self.server.name)?;
-        let way: Vec<&str> = way.iter().map(String::as_str).chain(["args"]).collect();
-        Ok(file.write(&file.with(&way, &args.into())?)?)
+        let (keys, _) = file.entry(&self.server.name)?;
+        let keys: Vec<&str> = keys.iter().map(String::as_str).chain(["args"]).collect();
+        Ok(file.write(&file.with(&keys, &args.into())?)?)
     }
 }
 
@@ -186,15 +190,15 @@ impl Drop for Update {
 }
 
 /// Formats the package with its version in the notation that the entry uses.
-fn spelled(written: &str, requested: &RequestedPackage) -> String {
+fn with_version(written: &str, requested: &RequestedPackage) -> String {
     let version = requested.version.as_deref();
     if written.contains("==") || !written.contains('@') {
-        return requested.spelled(version);
+        return requested.package_spec(version);
     }
     version.map_or_else(|| requested.package.clone(), |version| format!("{}@{version}", requested.package))
 }
 
-async fn tools(
+async fn list_tools(
     installer: &Installer,
     server: &Server,
     version: &str,
@@ -203,26 +207,26 @@ async fn tools(
         home: installer.home.clone(),
         programs: installer.programs.clone(),
         allow_root: installer.allow_root,
-        patience: installer.patience,
+        timeout: installer.timeout,
         secrets: installer.secrets.clone(),
     };
     let servers = Servers::load(&installer.home)?;
-    let look = inspect_server(&inspection, &servers, &server.without_secrets()).await;
-    let bad = |e| InstallError::Inspect { version: version.to_owned(), problem: Box::new(e) };
-    look.and_then(|look| look.listed).map_err(bad)
+    let inspected = inspect_server(&inspection, &servers, &server.without_secrets()).await;
+    let inspect_error = |e| InstallError::Inspect { version: version.to_owned(), problem: Box::new(e) };
+    inspected.and_then(|inspected| inspected.listed).map_err(inspect_error)
 }
 
-fn changes(before: &[ListedTool], after: &[ListedTool]) -> Vec<ToolChange> {
+fn compare_tools(before: &[ListedTool], after: &[ListedTool]) -> Vec<ToolChange> {
     let by_name = |tools: &[ListedTool]| -> BTreeMap<String, ListedTool> {
         tools.iter().map(|tool| (tool.name.clone(), tool.clone())).collect()
     };
     let (before, after) = (by_name(before), by_name(after));
-    let gone = before.keys().filter(|name| !after.contains_key(*name));
-    let gone = gone.map(|name| ToolChange::Gone { name: name.clone() });
-    let there = after.values().filter_map(|tool| match before.get(&tool.name) {
-        None => Some(ToolChange::New { name: tool.name.clone(), description: tool.description.clone() }),
+    let removed = before.keys().filter(|name| !after.contains_key(*name));
+    let removed = removed.map(|name| ToolChange::Removed { name: name.clone() });
+    let added_or_changed = after.values().filter_map(|tool| match before.get(&tool.name) {
+        None => Some(ToolChange::Added { name: tool.name.clone(), description: tool.description.clone() }),
         Some(old) if old == tool => None,
-        Some(old) => Some(ToolChange::Other {
+        Some(old) => Some(ToolChange::Changed {
             name: tool.name.clone(),
             description: (old.description != tool.description)
                 .then(|| (old.description.clone(), tool.description.clone())),
@@ -230,5 +234,5 @@ fn changes(before: &[ListedTool], after: &[ListedTool]) -> Vec<ToolChange> {
             hints: old.annotations != tool.annotations,
         }),
     });
-    there.chain(gone).collect()
+    added_or_changed.chain(removed).collect()
 }

@@ -2,7 +2,7 @@
 
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
-use ironcurtain_secrets::{LoginMark, Logins, SecretStore};
+use ironcurtain_secrets::{LoginRecord, Logins, SecretStore};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,8 @@ pub enum LoginState {
     LoggedIn {
         /// Time at which the user must log in again, in seconds since the Unix epoch, or `None` if the login can be
         /// renewed or does not expire.
-        ends_at: Option<u64>,
+        #[serde(rename = "endsAt")]
+        expires_at: Option<u64>,
     },
     /// The login has expired.
     Expired,
@@ -29,7 +30,7 @@ pub enum LoginState {
 /// Snapshot of the logins to all servers.
 #[derive(Debug)]
 pub struct LoginStates {
-    marks: BTreeMap<String, LoginMark>,
+    records: BTreeMap<String, LoginRecord>,
     /// URLs of the servers that require a login.
     required: BTreeMap<String, String>,
     now: SystemTime,
@@ -40,21 +41,21 @@ impl LoginStates {
     #[must_use]
     pub fn load(home: &Home) -> Self {
         let logins = Logins::of(&SecretStore::of(&home.state));
-        let (marks, required) = (logins.all().unwrap_or_default(), logins.required().unwrap_or_default());
-        Self { marks, required, now: SystemTime::now() }
+        let (records, required) = (logins.all().unwrap_or_default(), logins.required().unwrap_or_default());
+        Self { records, required, now: SystemTime::now() }
     }
 
     /// Returns a server's login state, or `None` if the server is local or its entry contains credentials.
     #[must_use]
-    pub fn of(&self, server: &Server) -> Option<LoginState> {
+    pub fn state_of(&self, server: &Server) -> Option<LoginState> {
         let remote = server.remote.as_ref().filter(|remote| remote.uses_login())?;
-        let mark = self.marks.get(&server.name).filter(|mark| mark.url == remote.url().as_str());
+        let record = self.records.get(&server.name).filter(|record| record.url == remote.url().as_str());
         let is_required = self.required.get(&server.name).is_some_and(|url| url == remote.url().as_str());
-        Some(match mark {
+        Some(match record {
             None if is_required => LoginState::Required,
             None => LoginState::NotLoggedIn,
-            Some(mark) if mark.has_ended(self.now) => LoginState::Expired,
-            Some(mark) => LoginState::LoggedIn { ends_at: mark.ends_at },
+            Some(record) if record.has_expired(self.now) => LoginState::Expired,
+            Some(record) => LoginState::LoggedIn { expires_at: record.expires_at },
         })
     }
 }
@@ -62,10 +63,10 @@ impl LoginStates {
 impl fmt::Display for LoginState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LoggedIn { ends_at: None } => f.write_str("logged in"),
-            Self::LoggedIn { ends_at: Some(at) } => {
+            Self::LoggedIn { expires_at: None } => f.write_str("logged in"),
+            Self::LoggedIn { expires_at: Some(at) } => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-                write!(f, "logged in, expires in {}", words(at.saturating_sub(now)))
+                write!(f, "logged in, expires in {}", format_duration(at.saturating_sub(now)))
             }
             Self::Expired => f.write_str("login expired"),
             Self::NotLoggedIn => f.write_str("not logged in"),
@@ -74,7 +75,7 @@ impl fmt::Display for LoginState {
     }
 }
 
-fn words(seconds: u64) -> String {
+fn format_duration(seconds: u64) -> String {
     match seconds {
         ..7_200 => format!("{} min", seconds / 60),
         7_200..172_800 => format!("{} h", seconds / 3_600),
@@ -98,26 +99,26 @@ mod tests {
             "own": { "url": "https://a.example/mcp", "headers": { "Authorization": "Bearer x" } } } }"#;
         std::fs::write(home.config.join("mcp-servers.json"), text).unwrap();
         let servers = Servers::load(&home).unwrap();
-        let state = |mark: Option<&LoginMark>, name: &str| {
-            let marks = mark.map(|mark| (name.to_owned(), mark.clone())).into_iter().collect();
+        let state = |record: Option<&LoginRecord>, name: &str| {
+            let records = record.map(|record| (name.to_owned(), record.clone())).into_iter().collect();
             let required = BTreeMap::from([("other".to_owned(), "https://a.example/mcp".to_owned())]);
-            let states = LoginStates { marks, required, now: UNIX_EPOCH + Duration::from_secs(1_000) };
-            states.of(servers.find(Some(name)).unwrap())
+            let states = LoginStates { records, required, now: UNIX_EPOCH + Duration::from_secs(1_000) };
+            states.state_of(servers.find(Some(name)).unwrap())
         };
-        let mark = LoginMark::new("https://a.example/mcp", "https://auth.example", &[]).unwrap();
+        let record = LoginRecord::new("https://a.example/mcp", "https://auth.example", &[]).unwrap();
         assert_eq!(state(None, "other"), Some(LoginState::Required));
-        assert_eq!(state(Some(&mark), "other"), Some(LoginState::LoggedIn { ends_at: None }));
-        let elsewhere = LoginMark { url: "https://b.example/mcp".into(), ..mark.clone() };
-        let expired = LoginMark { is_expired: true, ..mark.clone() };
-        let until = |at: u64| LoginMark { ends_at: Some(at), ..mark.clone() };
+        assert_eq!(state(Some(&record), "other"), Some(LoginState::LoggedIn { expires_at: None }));
+        let elsewhere = LoginRecord { url: "https://b.example/mcp".into(), ..record.clone() };
+        let expired = LoginRecord { is_expired: true, ..record.clone() };
+        let until = |at: u64| LoginRecord { expires_at: Some(at), ..record.clone() };
         assert_eq!(state(None, "far"), Some(LoginState::NotLoggedIn));
         assert_eq!(state(Some(&elsewhere), "far"), Some(LoginState::NotLoggedIn), "its address has changed");
-        assert_eq!(state(Some(&mark), "far"), Some(LoginState::LoggedIn { ends_at: None }));
-        assert_eq!(state(Some(&until(1_001)), "far"), Some(LoginState::LoggedIn { ends_at: Some(1_001) }));
+        assert_eq!(state(Some(&record), "far"), Some(LoginState::LoggedIn { expires_at: None }));
+        assert_eq!(state(Some(&until(1_001)), "far"), Some(LoginState::LoggedIn { expires_at: Some(1_001) }));
         assert_eq!(state(Some(&until(1_000)), "far"), Some(LoginState::Expired));
         assert_eq!(state(Some(&expired), "far"), Some(LoginState::Expired));
-        assert_eq!((state(Some(&mark), "local"), state(Some(&mark), "own")), (None, None));
-        let said = [59, 7_199, 7_200, 172_799, 172_800].map(words);
+        assert_eq!((state(Some(&record), "local"), state(Some(&record), "own")), (None, None));
+        let said = [59, 7_199, 7_200, 172_799, 172_800].map(format_duration);
         assert_eq!(said, ["0 min", "119 min", "2 h", "47 h", "2 days"]);
     }
 }

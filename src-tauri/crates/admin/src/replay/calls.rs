@@ -5,7 +5,7 @@
 use ironcurtain_audit::{self as audit, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_policy::Decision;
 use ironcurtain_policy_tools::Ruling;
-use ironcurtain_policy_tools::replay::Recorded;
+use ironcurtain_policy_tools::replay::RecordedCall;
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
@@ -14,37 +14,37 @@ use std::path::Path;
 ///
 /// # Errors
 /// Returns an error if reading the log or parsing a line fails.
-pub(super) fn read(log: &Path, entries: u64, since_ms: u64) -> io::Result<Vec<Recorded>> {
-    let mut calls = Calls::default();
+pub(super) fn read(log: &Path, entries: u64, since_ms: u64) -> io::Result<Vec<RecordedCall>> {
+    let mut calls = CallCollector::default();
     for entry in audit::all(log, entries)? {
-        calls.take(entry?);
+        calls.add(entry?);
     }
-    calls.found.retain(|call| call.time_ms >= since_ms);
-    Ok(calls.found)
+    calls.collected.retain(|call| call.time_ms >= since_ms);
+    Ok(calls.collected)
 }
 
 #[derive(Default)]
-struct Calls {
+struct CallCollector {
     /// Session and request id of each question that is still open.
-    asked: HashSet<(Option<String>, Option<String>)>,
-    found: Vec<Recorded>,
+    open_questions: HashSet<(Option<String>, Option<String>)>,
+    collected: Vec<RecordedCall>,
 }
 
-impl Calls {
-    fn take(&mut self, entry: Entry) {
+impl CallCollector {
+    fn add(&mut self, entry: Entry) {
         let call = (entry.session.clone(), entry.request_id.clone());
         match (entry.event, &entry.escalation_result) {
             // The policy does not decide on requests other than tool calls.
             (Event::Decision, _) if entry.tool_name.is_none() => {}
             // The question was asked again because the call's resources had changed.
-            (Event::Question, _) if !self.asked.insert(call.clone()) => {}
-            (Event::Question, _) => self.found.extend(recorded(entry)),
+            (Event::Question, _) if !self.open_questions.insert(call.clone()) => {}
+            (Event::Question, _) => self.collected.extend(recorded_call(entry)),
             (Event::Answer, Some(EscalationResult::Approved | EscalationResult::Settled)) => {}
             (Event::Answer, _) => {
-                self.asked.remove(&call);
+                self.open_questions.remove(&call);
             }
-            (Event::Decision, _) if self.asked.remove(&call) => {}
-            (Event::Decision, _) => self.found.extend(recorded(entry)),
+            (Event::Decision, _) if self.open_questions.remove(&call) => {}
+            (Event::Decision, _) => self.collected.extend(recorded_call(entry)),
             (
                 Event::Daemon
                 | Event::Session
@@ -55,10 +55,10 @@ impl Calls {
                 | Event::Policy
                 | Event::Network
                 | Event::BoundaryViolation
-                | Event::FileLeft
+                | Event::AutostartFileChanged
                 | Event::FileQuarantined
-                | Event::FilePutBack
-                | Event::LookUnfinished
+                | Event::GitConfigRestored
+                | Event::ScanIncomplete
                 | Event::FileDecided
                 | Event::Retention
                 | Event::Lockdown
@@ -71,10 +71,10 @@ impl Calls {
 }
 
 /// Extracts the call from an entry that records a decision. Returns `None` for an incomplete entry.
-fn recorded(entry: Entry) -> Option<Recorded> {
+fn recorded_call(entry: Entry) -> Option<RecordedCall> {
     let arguments = entry.arguments.unwrap_or_default();
     let redacted = arguments.iter().filter(|(_, value)| audit::is_marked(value));
-    Some(Recorded {
+    Some(RecordedCall {
         redacted: redacted.map(|(name, _)| name.clone()).collect(),
         arguments,
         seq: entry.seq,
@@ -85,11 +85,11 @@ fn recorded(entry: Entry) -> Option<Recorded> {
         tool: entry.tool_name?,
         paths: entry.paths,
         granted: entry.grant_id.is_some(),
-        then: ruling(entry.policy_decision?)?,
+        then: recorded_ruling(entry.policy_decision?)?,
     })
 }
 
-fn ruling(decision: PolicyDecision) -> Option<Ruling> {
+fn recorded_ruling(decision: PolicyDecision) -> Option<Ruling> {
     let status = match decision.status {
         Status::Allow => Decision::Allow,
         Status::Escalate => Decision::Escalate,
@@ -118,9 +118,9 @@ mod tests {
     }
 
     fn found(entries: Vec<Entry>) -> Vec<(u64, Decision)> {
-        let mut calls = Calls::default();
-        entries.into_iter().for_each(|entry| calls.take(entry));
-        calls.found.iter().map(|call| (call.seq, call.then.decision)).collect()
+        let mut calls = CallCollector::default();
+        entries.into_iter().for_each(|entry| calls.add(entry));
+        calls.collected.iter().map(|call| (call.seq, call.then.decision)).collect()
     }
 
     #[test]

@@ -51,16 +51,16 @@ impl Timers {
         Ok(())
     }
 
-    pub(super) async fn rung(&self) {
+    pub(super) async fn fired(&self) {
         tokio::select! {
-            () = rung(&self.wall) => {}
-            () = rung(&self.boot) => {}
+            () = fired(&self.wall) => {}
+            () = fired(&self.boot) => {}
         }
     }
 }
 
 /// Completes when the timer fires or the clock is set.
-async fn rung(timer: &pipe::Receiver) {
+async fn fired(timer: &pipe::Receiver) {
     loop {
         if timer.readable().await.is_err() {
             // This fails only while the runtime is shutting down.

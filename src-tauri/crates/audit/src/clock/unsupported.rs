@@ -26,7 +26,7 @@ impl Timers {
         match self.0 {}
     }
 
-    pub(super) async fn rung(&self) {
+    pub(super) async fn fired(&self) {
         match self.0 {}
     }
 }

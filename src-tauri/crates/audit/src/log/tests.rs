@@ -75,7 +75,7 @@ async fn a_valid_chain_that_is_truncated_or_recreated_is_detected() {
         for word in words {
             audit.record(Entry::new(Event::Session, *word)).await.unwrap();
         }
-        (dir, audit.standing().0)
+        (dir, audit.status().0)
     };
     let [(dir, written), (short, _), (other, _)] =
         [log_of(&["a", "b", "c"]).await, log_of(&["a", "b"]).await, log_of(&["a", "X", "c"]).await];
@@ -84,7 +84,7 @@ async fn a_valid_chain_that_is_truncated_or_recreated_is_detected() {
     assert_eq!(problem(&short, &written), Some("it ends after 2 of 3 entries".into()));
     assert_eq!(problem(&other, &written), Some("line 3: it does not match the recorded entry".into()));
     // The log may continue after the known entry.
-    assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
+    assert_eq!(problem(&dir, &ChainPosition { entries: 0, ..log_of(&[]).await.1 }), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,22 +93,22 @@ async fn an_entry_that_is_not_on_disk_is_not_settled() {
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     let record = async || audit.record(Entry::new(Event::Session, "x")).await.unwrap();
     record().await;
-    let first = audit.settle().await;
-    assert_eq!(first, audit.standing().0);
+    let first = audit.flush().await;
+    assert_eq!(first, audit.status().0);
     record().await;
     // From here on, syncing fails.
-    lock(&audit.0.owned).writer.fails();
-    assert_eq!(audit.settle().await, first);
-    assert_eq!(audit.standing().0.entries, 2);
+    lock(&audit.0.owned).writer.redirect_to_full_device();
+    assert_eq!(audit.flush().await, first);
+    assert_eq!(audit.status().0.entries, 2);
 }
 
 #[tokio::test]
 async fn a_failed_write_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     assert!(Audit::open(&dir.path().join("missing"), |_| ()).is_err());
-    let mut writer = Writer::open(Keeping::new(dir.path())).unwrap();
-    writer.fails();
-    let entry = Pending::of(Entry::new(Event::Decision, "x")).unwrap();
+    let mut writer = Writer::open(LogOptions::new(dir.path())).unwrap();
+    writer.redirect_to_full_device();
+    let entry = Pending::new(Entry::new(Event::Decision, "x")).unwrap();
     let error = writer.append(&[entry]).unwrap_err();
     assert!(error.to_string().contains("No space left"), "{error}");
 }
@@ -159,15 +159,15 @@ async fn an_allowed_call_takes_at_most_600_bytes_and_loses_no_field() {
     for n in 0..1000 {
         let number = audit.record(decision()).await.unwrap();
         assert_eq!(number, 2 * n + 1);
-        audit.record(Entry::end_of(number, CallResult::Ok, 12)).await.unwrap();
+        audit.record(Entry::outcome_of(number, CallResult::Ok, 12)).await.unwrap();
     }
     let bytes = std::fs::metadata(dir.path().join(LOG_NAME)).unwrap().len() / 1000;
     assert!(bytes <= 600, "{bytes} bytes");
     let found: Vec<Entry> = newest(dir.path(), 2)
         .unwrap()
         .map(|found| match found {
-            crate::Found::Entry(entry) => *entry,
-            crate::Found::TooLong { .. } => panic!("it is short"),
+            crate::LogLine::Entry(entry) => *entry,
+            crate::LogLine::TooLong { .. } => panic!("it is short"),
         })
         .collect();
     let [outcome, allowed] = found.try_into().unwrap();
@@ -187,20 +187,20 @@ async fn an_allowed_call_takes_at_most_600_bytes_and_loses_no_field() {
 }
 
 /// Creates a log of 40 entries in small files.
-async fn small_files(dir: &Path) -> (Keeping, Vec<PathBuf>) {
-    let keeping = Keeping { file_bytes: 1000, ..Keeping::new(dir) };
-    let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+async fn small_files(dir: &Path) -> (LogOptions, Vec<PathBuf>) {
+    let options = LogOptions { file_bytes: 1000, ..LogOptions::new(dir) };
+    let audit = Audit::open_with(options.clone(), |_| ()).unwrap();
     for n in 0..40 {
         audit.record(Entry::new(Event::Session, format!("entry {n}"))).await.unwrap();
     }
     let closed = crate::volumes::closed(dir).unwrap();
-    (keeping, closed.into_iter().map(|(_, path)| path).collect())
+    (options, closed.into_iter().map(|(_, path)| path).collect())
 }
 
 #[tokio::test]
 async fn the_chain_spans_files_and_a_missing_file_is_reported() {
     let dir = tempfile::tempdir().unwrap();
-    let (keeping, closed) = small_files(dir.path()).await;
+    let (options, closed) = small_files(dir.path()).await;
     assert!(closed.len() > 3, "{closed:?}");
     let checked = || check(dir.path()).unwrap();
     assert_eq!((checked().problem, checked().entries), (None, 40));
@@ -227,7 +227,7 @@ async fn the_chain_spans_files_and_a_missing_file_is_reported() {
     std::fs::write(&closed[1], text.replacen("entry", "Entry", 1)).unwrap();
     assert!(checked().problem.unwrap().ends_with("line 1: its content does not match its hash"));
     std::fs::write(&closed[1], text).unwrap();
-    let audit = Audit::keep(keeping, |_| ()).unwrap();
+    let audit = Audit::open_with(options, |_| ()).unwrap();
     assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(41));
     assert_eq!(checked().problem, None);
 }
@@ -235,11 +235,11 @@ async fn the_chain_spans_files_and_a_missing_file_is_reported() {
 #[tokio::test]
 async fn removal_by_age_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
-    let (keeping, closed) = small_files(dir.path()).await;
-    let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
-    retention::remove_old(&keeping, |entry| audit.record(entry)).await.unwrap();
+    let (options, closed) = small_files(dir.path()).await;
+    let audit = Audit::open_with(options.clone(), |_| ()).unwrap();
+    retention::remove_old(&options, |entry| audit.record(entry)).await.unwrap();
     assert!(closed.iter().all(|path| path.exists()), "none is a year old");
-    let young = Keeping { keep: Duration::ZERO, ..keeping };
+    let young = LogOptions { retention: Duration::ZERO, ..options };
     retention::remove_old(&young, |entry| audit.record(entry)).await.unwrap();
     assert!(closed.iter().all(|path| !path.exists()));
     let checked = check(dir.path()).unwrap();
@@ -247,13 +247,13 @@ async fn removal_by_age_is_recorded() {
     assert!(checked.removed > 0, "{checked:?}");
     assert!(checked.removal.is_some_and(|entry| entry > checked.removed), "{checked:?}");
     // The log's own record of a removal does not explain a missing newest entry.
-    let known = |entries| Written { entries, head: "unknown".to_owned() };
+    let known = |entries| ChainPosition { entries, head: "unknown".to_owned() };
     let problem = format!("it begins after entry {} and does not contain entry 1", checked.removed);
     assert_eq!(check_written(dir.path(), &known(1)).unwrap().problem, Some(problem));
-    let both = crate::check_all_written(dir.path(), &[known(1), audit.standing().0]).unwrap();
+    let both = crate::check_all_written(dir.path(), &[known(1), audit.status().0]).unwrap();
     assert_eq!((both.problem, both.found), (None, 1));
     drop(audit);
-    let audit = Audit::keep(young, |_| ()).unwrap();
+    let audit = Audit::open_with(young, |_| ()).unwrap();
     audit.record(Entry::new(Event::Session, "after")).await.unwrap();
     assert_eq!(check(dir.path()).unwrap().problem, None);
 }
@@ -262,16 +262,16 @@ async fn removal_by_age_is_recorded() {
 async fn a_kill_at_any_step_of_a_rotation_loses_nothing() {
     for step in 0..4 {
         let dir = tempfile::tempdir().unwrap();
-        let (keeping, _) = small_files(dir.path()).await;
+        let (options, _) = small_files(dir.path()).await;
         let log = dir.path().join(LOG_NAME);
-        let Written { entries, .. } = Writer::open(keeping.clone()).unwrap().written().clone();
+        let ChainPosition { entries, .. } = Writer::open(options.clone()).unwrap().written().clone();
         let first = crate::volumes::list(dir.path())
             .unwrap()
             .pop()
             .unwrap()
             .open()
             .unwrap()
-            .begins_after()
+            .start_position()
             .unwrap()
             .unwrap();
         if step > 0 {
@@ -283,7 +283,7 @@ async fn a_kill_at_any_step_of_a_rotation_loses_nothing() {
         if step > 2 {
             std::fs::write(&log, "{\"seq\":41,\"times").unwrap();
         }
-        let audit = Audit::keep(keeping, |_| ()).unwrap();
+        let audit = Audit::open_with(options, |_| ()).unwrap();
         let repaired = u64::from(step > 2);
         assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 1 + repaired));
         let checked = check(dir.path()).unwrap();
@@ -305,7 +305,7 @@ async fn the_search_index_is_updated_when_few_entries_are_written() {
     write(1).await;
     while_passes(1).await;
     for _ in 0..3 {
-        write(BUSY).await;
+        write(BUSY_ENTRIES).await;
         while_passes(5).await;
         assert!(!index.exists(), "it would slow down the calls");
     }
@@ -318,7 +318,7 @@ async fn entries_recorded_together_have_consecutive_numbers_and_fail_together() 
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     audit.record(Entry::new(Event::Session, "before")).await.unwrap();
-    let entry = |n| Pending::of(Entry::new(Event::Decision, format!("{n}"))).unwrap();
+    let entry = |n| Pending::new(Entry::new(Event::Decision, format!("{n}"))).unwrap();
     let entries = || (0..3).map(entry).collect();
     assert_eq!(audit.record_all(entries()).await, Ok(2));
     assert_eq!(audit.record(Entry::new(Event::Session, "after")).await, Ok(5));
@@ -326,7 +326,7 @@ async fn entries_recorded_together_have_consecutive_numbers_and_fail_together() 
     let summaries: Vec<&str> =
         log.lines().filter_map(|line| line.split("\"summary\":\"").nth(1)?.split('"').next()).collect();
     assert_eq!(summaries, ["before", "0", "1", "2", "after"]);
-    lock(&audit.0.owned).writer.fails();
+    lock(&audit.0.owned).writer.redirect_to_full_device();
     assert!(audit.record_all(entries()).await.is_err());
 }
 
@@ -344,9 +344,9 @@ async fn noted_entries_are_written_soon_or_with_the_next_recorded_one() {
         assert!(std::time::Instant::now() < end);
         tokio::task::yield_now().await;
     }
-    // Both `standing` and a later `open` include the noted entry.
+    // Both `status` and a later `open` include the noted entry.
     audit.note(Entry::new(Event::Outcome, "five")).unwrap();
-    assert_eq!(audit.standing().0.entries, 5);
+    assert_eq!(audit.status().0.entries, 5);
     audit.note(Entry::new(Event::Outcome, "six")).unwrap();
     drop(audit);
     assert_eq!(check(dir.path()).unwrap().entries, 6);

@@ -1,6 +1,6 @@
 //! Searches for calls. All entries of a call form one result.
 
-use super::{Filter, Narrow, Volume, indexed, read_through, volumes};
+use super::{Filter, IndexConditions, Volume, read_through, up_to_date_index, volumes};
 use crate::Entry;
 use sha2::{Digest, Sha256};
 use std::cmp::Reverse;
@@ -12,13 +12,13 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundCall {
     /// Sequence number of the newest matching entry. Results are sorted by this number.
-    pub at: u64,
+    pub newest_seq: u64,
     /// All entries of the call in the same file, newest first.
     pub entries: Vec<Entry>,
 }
 
-/// Returns the newest results, newest first. With `before`, returns only results with a smaller [`FoundCall::at`]. To
-/// continue a search, pass the `at` of its last result.
+/// Returns the newest results, newest first. With `before`, returns only results with a smaller
+/// [`FoundCall::newest_seq`]. To continue a search, pass the `newest_seq` of its last result.
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
@@ -28,31 +28,32 @@ pub fn search_calls(
     before: Option<u64>,
     limit: usize,
 ) -> io::Result<Vec<FoundCall>> {
-    let narrow = Narrow { before: before.unwrap_or(u64::MAX), ..Narrow::by(filter) };
+    let conditions =
+        IndexConditions { before: before.unwrap_or(u64::MAX), ..IndexConditions::from_filter(filter) };
     let mut found = Vec::new();
     for volume in volumes::list(dir)?.iter().rev() {
         let volume = &volume.open()?;
         let wanted = limit - found.len();
-        let mut here = Vec::new();
-        let by_index = indexed(dir, volume).and_then(|index| {
+        let mut found_in_volume = Vec::new();
+        let by_index = up_to_date_index(dir, volume).and_then(|index| {
             let Some(index) = index else { return Ok(()) };
-            index.find(&volume.file, &narrow, |entry| {
-                if filter.takes(&entry) {
+            index.find(&volume.file, &conditions, |entry| {
+                if filter.matches(&entry) {
                     let at = entry.seq;
                     let entries = index.call(&volume.file, entry)?;
                     // Each call is returned only once, at its newest matching entry.
-                    if entries.iter().find(|one| filter.takes(one)).is_some_and(|first| first.seq == at) {
-                        here.push(FoundCall { at, entries });
+                    if entries.iter().find(|one| filter.matches(one)).is_some_and(|first| first.seq == at) {
+                        found_in_volume.push(FoundCall { newest_seq: at, entries });
                     }
                 }
-                Ok(here.len() < wanted)
+                Ok(found_in_volume.len() < wanted)
             })
         });
         if by_index.is_err() {
-            here = read_calls(volume, filter, narrow.before)?;
-            here.truncate(wanted);
+            found_in_volume = read_calls(volume, filter, conditions.before)?;
+            found_in_volume.truncate(wanted);
         }
-        found.append(&mut here);
+        found.append(&mut found_in_volume);
         if found.len() >= limit {
             break;
         }
@@ -65,10 +66,10 @@ pub fn search_calls(
 ///
 /// # Errors
 /// Returns an error if reading the log fails.
-pub fn call_of(dir: &Path, seq: u64) -> io::Result<Vec<Entry>> {
+pub fn entries_of_call(dir: &Path, seq: u64) -> io::Result<Vec<Entry>> {
     for volume in volumes::list(dir)?.iter().rev() {
         let volume = &volume.open()?;
-        let by_index = indexed(dir, volume).and_then(|index| {
+        let by_index = up_to_date_index(dir, volume).and_then(|index| {
             let Some(index) = index else { return Ok(None) };
             let entry = index.entry(&volume.file, seq)?;
             entry.map(|entry| index.call(&volume.file, entry)).transpose()
@@ -91,23 +92,23 @@ pub fn call_of(dir: &Path, seq: u64) -> io::Result<Vec<Entry>> {
 /// Finds the calls in a log file without its index.
 pub(super) fn read_calls(volume: &Volume, filter: &Filter, before: u64) -> io::Result<Vec<FoundCall>> {
     let mut calls: Vec<Vec<Entry>> = Vec::new();
-    let mut places: HashMap<i64, usize> = HashMap::new();
+    let mut call_indexes: HashMap<i64, usize> = HashMap::new();
     for entry in read_through(volume, &Filter::default(), usize::MAX)? {
         let key = call_key(&entry);
-        match key.and_then(|key| places.get(&key)).and_then(|at| calls.get_mut(*at)) {
+        match key.and_then(|key| call_indexes.get(&key)).and_then(|at| calls.get_mut(*at)) {
             Some(call) => call.push(entry),
             None => {
-                places.extend(key.map(|key| (key, calls.len())));
+                call_indexes.extend(key.map(|key| (key, calls.len())));
                 calls.push(vec![entry]);
             }
         }
     }
     let found = calls.into_iter().filter_map(|entries| {
-        let at = entries.iter().find(|entry| filter.takes(entry))?.seq;
-        (at < before).then_some(FoundCall { at, entries })
+        let at = entries.iter().find(|entry| filter.matches(entry))?.seq;
+        (at < before).then_some(FoundCall { newest_seq: at, entries })
     });
     let mut found: Vec<FoundCall> = found.collect();
-    found.sort_by_key(|call| Reverse(call.at));
+    found.sort_by_key(|call| Reverse(call.newest_seq));
     Ok(found)
 }
 

@@ -1,7 +1,7 @@
 //! Counts decisions by time and by rule.
 
-use super::counted::{Alike, Kind};
-use super::{Filter, Index, Volume, call_key, indexed, read_through, volumes};
+use super::count_key::{CountKey, Kind};
+use super::{Filter, Index, Volume, call_key, read_through, up_to_date_index, volumes};
 use crate::{Entry, Event};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -29,9 +29,11 @@ pub fn decisions_by_period(
     periods: usize,
 ) -> io::Result<Vec<DecisionCounts>> {
     let mut counts = vec![DecisionCounts::default(); periods];
-    count(dir, from_ms, period_ms, |alike, count| {
-        let Some(at) = usize::try_from(alike.period).ok().and_then(|at| counts.get_mut(at)) else { return };
-        match (alike.kind, alike.was_asked) {
+    count(dir, from_ms, period_ms, |count_key, count| {
+        let Some(at) = usize::try_from(count_key.period).ok().and_then(|at| counts.get_mut(at)) else {
+            return;
+        };
+        match (count_key.kind, count_key.was_asked) {
             (Kind::Asked, _) => at.asked += count,
             (Kind::Allowed, false) => at.allowed += count,
             (Kind::Denied, false) => at.denied += count,
@@ -47,18 +49,18 @@ pub fn decisions_by_period(
 /// Returns an error if reading the log fails.
 pub fn decisions_by_rule(dir: &Path, since_ms: u64) -> io::Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
-    count(dir, since_ms, u64::MAX >> 1, |alike, count| {
-        if let Some(rule) = alike.rule {
+    count(dir, since_ms, u64::MAX >> 1, |count_key, count| {
+        if let Some(rule) = count_key.rule {
             *counts.entry(rule).or_default() += count;
         }
     })?;
     Ok(counts)
 }
 
-fn count(dir: &Path, since: u64, period_ms: u64, mut take: impl FnMut(Alike, u64)) -> io::Result<()> {
+fn count(dir: &Path, since: u64, period_ms: u64, mut add: impl FnMut(CountKey, u64)) -> io::Result<()> {
     for volume in volumes::list(dir)?.iter().rev() {
         let volume = &volume.open()?;
-        let by_index = indexed(dir, volume).and_then(|index| {
+        let by_index = up_to_date_index(dir, volume).and_then(|index| {
             let Some(index) = index else { return Ok((Vec::new(), None)) };
             counted(&index, since, period_ms)
         });
@@ -66,7 +68,7 @@ fn count(dir: &Path, since: u64, period_ms: u64, mut take: impl FnMut(Alike, u64
             Ok(found) => found,
             Err(_) => (read_counts(volume, since, period_ms)?, None),
         };
-        counts.into_iter().for_each(|(alike, count)| take(alike, count));
+        counts.into_iter().for_each(|(count_key, count)| add(count_key, count));
         if oldest.is_some_and(|oldest| oldest < since) {
             break;
         }
@@ -74,25 +76,25 @@ fn count(dir: &Path, since: u64, period_ms: u64, mut take: impl FnMut(Alike, u64
     Ok(())
 }
 
-type Counted = (Vec<(Alike, u64)>, Option<u64>);
+type CountsAndOldest = (Vec<(CountKey, u64)>, Option<u64>);
 
-fn counted(index: &Index, since: u64, period_ms: u64) -> io::Result<Counted> {
+fn counted(index: &Index, since: u64, period_ms: u64) -> io::Result<CountsAndOldest> {
     let mut counts = Vec::new();
-    index.count(since, period_ms, |alike, count| counts.push((alike, count)))?;
+    index.count(since, period_ms, |count_key, count| counts.push((count_key, count)))?;
     Ok((counts, index.oldest()?))
 }
 
 /// Counts the decisions in a log file without its index.
-fn read_counts(volume: &Volume, since: u64, period_ms: u64) -> io::Result<Vec<(Alike, u64)>> {
+fn read_counts(volume: &Volume, since: u64, period_ms: u64) -> io::Result<Vec<(CountKey, u64)>> {
     let entries = read_through(volume, &Filter::default(), usize::MAX)?;
-    let of_question = |entry: &Entry| (entry.event == Event::Question).then(|| call_key(entry))?;
-    let asked: HashSet<i64> = entries.iter().filter_map(of_question).collect();
-    let alike = |entry: Entry| {
-        let kind = Kind::of(&entry)?;
+    let question_key = |entry: &Entry| (entry.event == Event::Question).then(|| call_key(entry))?;
+    let asked: HashSet<i64> = entries.iter().filter_map(question_key).collect();
+    let count_key = |entry: Entry| {
+        let kind = Kind::from_entry(&entry)?;
         let was_asked = call_key(&entry).is_some_and(|call| asked.contains(&call));
         let period = entry.timestamp.checked_sub(since)? / period_ms;
         let rule = entry.policy_decision.filter(|_| kind.is_final()).map(|decision| decision.rule);
-        Some((Alike { period, kind, rule, was_asked }, 1))
+        Some((CountKey { period, kind, rule, was_asked }, 1))
     };
-    Ok(entries.into_iter().filter_map(alike).collect())
+    Ok(entries.into_iter().filter_map(count_key).collect())
 }

@@ -1,11 +1,11 @@
 //! SQLite index of one log file: the position, properties and words of each line.
 
 use super::calls::call_key;
-use super::counted::{Alike, Kind};
-use super::filter::{Narrow, indexed};
-use crate::chain::{self, Written};
-use crate::recall::Recall;
-use crate::{Entry, Found};
+use super::count_key::{CountKey, Kind};
+use super::filter::{IndexConditions, index_text};
+use crate::chain::{self, ChainPosition};
+use crate::decision_cache::DecisionCache;
+use crate::{Entry, LogLine};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Schema version. An index with a different version is rebuilt.
-const FORM: i64 = 2;
+const SCHEMA_VERSION: i64 = 2;
 
 /// Maximum time to wait while another process writes the index.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,9 +41,9 @@ pub(super) fn path(dir: &Path, first: u64) -> PathBuf {
 
 /// Removes an index and SQLite's journal files.
 pub(super) fn remove(path: &Path) {
-    for more in ["", "-journal"] {
+    for suffix in ["", "-journal"] {
         let mut name = path.as_os_str().to_owned();
-        name.push(more);
+        name.push(suffix);
         // An index that cannot be removed is detected as damaged, and every line is read instead.
         let _ = std::fs::remove_file(PathBuf::from(name));
     }
@@ -52,7 +52,7 @@ pub(super) fn remove(path: &Path) {
 pub(super) struct Index(Connection);
 
 /// Position of a line in the log file, in bytes.
-struct IndexedPlace {
+struct LineRange {
     begin: u64,
     length: u64,
 }
@@ -66,10 +66,10 @@ impl Index {
             connection.pragma_update(None, "synchronous", "OFF")?;
             // Ensures that only one process at a time creates the tables.
             connection.execute_batch("BEGIN IMMEDIATE")?;
-            let form: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-            match form {
+            let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+            match version {
                 0 => connection.execute_batch(TABLES)?,
-                FORM => {}
+                SCHEMA_VERSION => {}
                 _ => return Err(rusqlite::Error::InvalidQuery),
             }
             connection.execute_batch("COMMIT")
@@ -89,71 +89,73 @@ impl Index {
         if begin >= log.metadata()?.len() {
             return Ok(0);
         }
-        let change =
+        let transaction =
             self.0.transaction_with_behavior(TransactionBehavior::Immediate).map_err(io::Error::other)?;
         // Another process may have indexed lines in the meantime.
-        let now = end_of(&change, log)?;
+        let now = indexed_end(&transaction, log)?;
         begin = begin.max(now);
         let mut reader = BufReader::new(log.try_clone()?);
         reader.seek(SeekFrom::Start(begin))?;
-        let (mut line, mut recall, mut taken) = (Vec::new(), Recall::default(), 0);
+        let (mut line, mut decision_cache, mut indexed_count) = (Vec::new(), DecisionCache::default(), 0);
         {
-            let mut into_lines = change
+            let mut into_lines = transaction
                 .prepare(
                     "INSERT OR REPLACE INTO lines (seq, time, begin, length, link, call, kind, rule)
                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                 )
                 .map_err(io::Error::other)?;
-            let mut into_words = change
+            let mut into_words = transaction
                 .prepare("INSERT INTO words (rowid, text) VALUES (?1, ?2)")
                 .map_err(io::Error::other)?;
-            while taken < BATCH && reader.by_ref().read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n")
+            while indexed_count < BATCH
+                && reader.by_ref().read_until(b'\n', &mut line)? > 0
+                && line.ends_with(b"\n")
             {
-                let (length, at) = (line.len() as u64, chain::after(&line));
-                let found = Found::of(&line, &mut recall);
+                let (length, at) = (line.len() as u64, chain::position_after(&line));
+                let found = LogLine::parse(&line, &mut decision_cache);
                 let (seq, time) = match &found {
-                    Some(Found::Entry(entry)) => (entry.seq, entry.timestamp),
-                    Some(Found::TooLong { seq, timestamp, .. }) => (*seq, *timestamp),
+                    Some(LogLine::Entry(entry)) => (entry.seq, entry.timestamp),
+                    Some(LogLine::TooLong { seq, timestamp, .. }) => (*seq, *timestamp),
                     None => return Err(io::Error::other("a line is not an entry")),
                 };
                 let (mut call, mut kind, mut rule) = (None, None, None);
-                if let Some(Found::Entry(mut entry)) = found {
+                if let Some(LogLine::Entry(mut entry)) = found {
                     if entry.session.is_none() {
-                        complete(&change, log, &mut entry)?;
+                        complete(&transaction, log, &mut entry)?;
                     }
-                    into_words.execute(params![signed(seq), indexed(&entry)]).map_err(io::Error::other)?;
-                    (call, kind) = (call_key(&entry), Kind::of(&entry));
+                    into_words.execute(params![signed(seq), index_text(&entry)]).map_err(io::Error::other)?;
+                    (call, kind) = (call_key(&entry), Kind::from_entry(&entry));
                     rule =
                         entry.policy_decision.filter(|_| kind.is_some_and(Kind::is_final)).map(|by| by.rule);
                 }
                 let kind = kind.map(|kind| kind as i64);
-                let (begin_at, head) = (signed(begin), at.map(|at| at.head));
+                let (line_begin, head) = (signed(begin), at.map(|at| at.head));
                 let row =
-                    params![signed(seq), signed(time), begin_at, signed(length), head, call, kind, rule];
+                    params![signed(seq), signed(time), line_begin, signed(length), head, call, kind, rule];
                 into_lines.execute(row).map_err(io::Error::other)?;
                 begin += length;
-                taken += 1;
+                indexed_count += 1;
                 line.clear();
             }
         }
-        change.commit().map_err(io::Error::other)?;
-        Ok(taken)
+        transaction.commit().map_err(io::Error::other)?;
+        Ok(indexed_count)
     }
 
     /// Returns the offset in the log file up to which lines are indexed.
     fn end(&self, log: &File) -> io::Result<u64> {
-        end_of(&self.0, log)
+        indexed_end(&self.0, log)
     }
 
-    /// Calls `show` with each candidate entry, newest first, until it returns `false`.
+    /// Calls `visit` with each candidate entry, newest first, until it returns `false`.
     pub(super) fn find(
         &self,
         log: &File,
-        narrow: &Narrow,
-        mut show: impl FnMut(Entry) -> io::Result<bool>,
+        conditions: &IndexConditions,
+        mut visit: impl FnMut(Entry) -> io::Result<bool>,
     ) -> io::Result<()> {
-        let Some((first, last)) = self.between(narrow)? else { return Ok(()) };
-        let (sql, query) = match &narrow.query {
+        let Some((first, last)) = self.between(conditions)? else { return Ok(()) };
+        let (sql, query) = match &conditions.query {
             Some(query) => (
                 "SELECT rowid FROM words WHERE words MATCH ?3 AND rowid BETWEEN ?1 AND ?2 ORDER BY rowid DESC",
                 query.as_str(),
@@ -166,7 +168,7 @@ impl Index {
             let seq: i64 = row.get(0).map_err(io::Error::other)?;
             let Some(mut entry) = entry(&self.0, log, unsigned(seq))? else { continue };
             complete(&self.0, log, &mut entry)?;
-            if !show(entry)? {
+            if !visit(entry)? {
                 break;
             }
         }
@@ -202,7 +204,7 @@ impl Index {
         &self,
         since: u64,
         period_ms: u64,
-        mut take: impl FnMut(Alike, u64),
+        mut add: impl FnMut(CountKey, u64),
     ) -> io::Result<()> {
         let sql = "SELECT (time - ?1) / ?2, kind, rule, count(*),
                 call IS NOT NULL AND EXISTS (SELECT 1 FROM lines asked WHERE asked.call = one.call AND asked.kind = ?3)
@@ -212,9 +214,9 @@ impl Index {
         let mut rows =
             rows.query(params![signed(since), signed(period_ms), asked]).map_err(io::Error::other)?;
         while let Some(row) = rows.next().map_err(io::Error::other)? {
-            let (alike, count) = alike(row).map_err(io::Error::other)?;
-            if let Some(alike) = alike {
-                take(alike, count);
+            let (count_key, count) = count_key(row).map_err(io::Error::other)?;
+            if let Some(count_key) = count_key {
+                add(count_key, count);
             }
         }
         Ok(())
@@ -227,73 +229,74 @@ impl Index {
     }
 
     /// Returns the first and last sequence number in a time range. Entries in between may be outside the range.
-    fn between(&self, narrow: &Narrow) -> io::Result<Option<(i64, i64)>> {
+    fn between(&self, conditions: &IndexConditions) -> io::Result<Option<(i64, i64)>> {
         let sql = "SELECT min(seq), max(seq) FROM lines WHERE time BETWEEN ?1 AND ?2";
         let all = "SELECT min(seq), max(seq) FROM lines WHERE ?1 = ?1 AND ?2 = ?2";
-        let sql = if narrow.since == 0 && narrow.until == u64::MAX { all } else { sql };
-        let found = self.0.query_row(sql, params![signed(narrow.since), signed(narrow.until)], |row| {
-            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
-        });
+        let sql = if conditions.since == 0 && conditions.until == u64::MAX { all } else { sql };
+        let found =
+            self.0.query_row(sql, params![signed(conditions.since), signed(conditions.until)], |row| {
+                Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
+            });
         let (first, last) = found.map_err(io::Error::other)?;
-        let last = last.map(|last| last.min(signed(narrow.before.saturating_sub(1))));
+        let last = last.map(|last| last.min(signed(conditions.before.saturating_sub(1))));
         Ok(first.zip(last))
     }
 }
 
-fn alike(row: &Row<'_>) -> rusqlite::Result<(Option<Alike>, u64)> {
+fn count_key(row: &Row<'_>) -> rusqlite::Result<(Option<CountKey>, u64)> {
     let (period, kind) = (unsigned(row.get(0)?), Kind::from_code(row.get(1)?));
     let (rule, count, was_asked) = (row.get(2)?, unsigned(row.get(3)?), row.get(4)?);
-    Ok((kind.map(|kind| Alike { period, kind, rule, was_asked }), count))
+    Ok((kind.map(|kind| CountKey { period, kind, rule, was_asked }), count))
 }
 
 /// Returns the offset up to which lines are indexed. Fails if the index belongs to a different log.
-fn end_of(connection: &Connection, log: &File) -> io::Result<u64> {
+fn indexed_end(connection: &Connection, log: &File) -> io::Result<u64> {
     let sql = "SELECT seq, begin, length, link FROM lines ORDER BY seq DESC LIMIT 1";
     let last = connection.query_row(sql, [], |row| {
-        let place = IndexedPlace { begin: unsigned(row.get(1)?), length: unsigned(row.get(2)?) };
-        Ok((unsigned(row.get(0)?), place, row.get::<_, Option<String>>(3)?))
+        let range = LineRange { begin: unsigned(row.get(1)?), length: unsigned(row.get(2)?) };
+        Ok((unsigned(row.get(0)?), range, row.get::<_, Option<String>>(3)?))
     });
-    let Some((entries, place, link)) = last.optional().map_err(io::Error::other)? else { return Ok(0) };
-    let at = link.map(|head| Written { entries, head });
-    if chain::after(&line(log, &place)?) != at {
+    let Some((entries, range, link)) = last.optional().map_err(io::Error::other)? else { return Ok(0) };
+    let at = link.map(|head| ChainPosition { entries, head });
+    if chain::position_after(&line(log, &range)?) != at {
         return Err(io::Error::other("the index belongs to another log"));
     }
-    Ok(place.begin + place.length)
+    Ok(range.begin + range.length)
 }
 
 /// Copies the omitted fields of an outcome from its decision.
 fn complete(connection: &Connection, log: &File, end: &mut Entry) -> io::Result<()> {
-    let Some(of) = end.of.filter(|_| end.session.is_none()) else { return Ok(()) };
+    let Some(of) = end.decision_seq.filter(|_| end.session.is_none()) else { return Ok(()) };
     if let Some(decision) = entry(connection, log, of)? {
-        end.is_about(&decision);
+        end.copy_call_from(&decision);
     }
     Ok(())
 }
 
 /// Returns the entry with this sequence number, if the file contains it.
 fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Entry>> {
-    let mut place = connection
+    let mut range = connection
         .prepare_cached("SELECT begin, length FROM lines WHERE seq = ?1")
         .map_err(io::Error::other)?;
-    let place = place
+    let range = range
         .query_row([signed(seq)], |row| {
-            Ok(IndexedPlace { begin: unsigned(row.get(0)?), length: unsigned(row.get(1)?) })
+            Ok(LineRange { begin: unsigned(row.get(0)?), length: unsigned(row.get(1)?) })
         })
         .optional()
         .map_err(io::Error::other)?;
-    let Some(place) = place else { return Ok(None) };
-    let found = Found::of(&line(log, &place)?, &mut Recall::default());
+    let Some(range) = range else { return Ok(None) };
+    let found = LogLine::parse(&line(log, &range)?, &mut DecisionCache::default());
     Ok(match found {
-        Some(Found::Entry(entry)) if entry.seq == seq => Some(*entry),
-        Some(Found::Entry(_) | Found::TooLong { .. }) | None => None,
+        Some(LogLine::Entry(entry)) if entry.seq == seq => Some(*entry),
+        Some(LogLine::Entry(_) | LogLine::TooLong { .. }) | None => None,
     })
 }
 
-fn line(log: &File, place: &IndexedPlace) -> io::Result<Vec<u8>> {
+fn line(log: &File, range: &LineRange) -> io::Result<Vec<u8>> {
     // The index may be damaged, so the length is limited to the file's size.
-    let length = place.length.min(log.metadata()?.len().saturating_sub(place.begin));
+    let length = range.length.min(log.metadata()?.len().saturating_sub(range.begin));
     let mut line = vec![0; usize::try_from(length).unwrap_or(0)];
-    log.read_exact_at(&mut line, place.begin)?;
+    log.read_exact_at(&mut line, range.begin)?;
     Ok(line)
 }
 

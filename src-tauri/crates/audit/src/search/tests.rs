@@ -19,7 +19,7 @@ fn call(n: u64, server: &str, path: &str, allow: bool) -> Entry {
 /// Creates a log with three decisions and one outcome.
 fn log() -> (tempfile::TempDir, Vec<Entry>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut end = Entry::end_of(2, CallResult::Ok, 5);
+    let mut end = Entry::outcome_of(2, CallResult::Ok, 5);
     (end.seq, end.timestamp) = (4, 4000);
     let entries = vec![
         call(1, "filesystem", "/home/u/src/main.rs", true),
@@ -121,20 +121,23 @@ fn the_log_of_an_earlier_version_is_searched() {
 #[tokio::test]
 async fn searches_use_the_index_and_it_follows_the_log() {
     let dir = tempfile::tempdir().unwrap();
-    let keeping = crate::Keeping { file_bytes: 20_000, ..crate::Keeping::new(dir.path()) };
-    let audit = crate::Audit::keep(keeping, |_| ()).unwrap();
+    let options = crate::LogOptions { file_bytes: 20_000, ..crate::LogOptions::new(dir.path()) };
+    let audit = crate::Audit::open_with(options, |_| ()).unwrap();
     for round in 1..=3_u64 {
         for n in 0..100 {
             let number = audit.record(call(n, "git", "/home/u/x", true)).await.unwrap();
-            audit.record(Entry::end_of(number, CallResult::Ok, 1)).await.unwrap();
+            audit.record(Entry::outcome_of(number, CallResult::Ok, 1)).await.unwrap();
         }
         for listed in volumes::list(dir.path()).unwrap() {
             let volume = listed.open().unwrap();
-            let index = indexed(dir.path(), &volume).unwrap().unwrap();
-            let (narrow, mut count) = (Narrow::by(&set(|f| f.server = Some("git".into()))), 0);
+            let index = up_to_date_index(dir.path(), &volume).unwrap().unwrap();
+            let (conditions, mut count) =
+                (IndexConditions::from_filter(&set(|f| f.server = Some("git".into()))), 0);
             index
-                .find(&volume.file, &narrow, |entry| {
-                    count += u64::from(entry.of.is_some_and(|of| of > 0) || entry.paths == ["/home/u/x"]);
+                .find(&volume.file, &conditions, |entry| {
+                    count += u64::from(
+                        entry.decision_seq.is_some_and(|of| of > 0) || entry.paths == ["/home/u/x"],
+                    );
                     Ok(true)
                 })
                 .unwrap();
@@ -164,7 +167,7 @@ fn calls() -> tempfile::TempDir {
     let end = |n: u64, decision: u64| Entry {
         seq: n,
         timestamp: n * 1000,
-        ..Entry::end_of(decision, CallResult::Ok, 5)
+        ..Entry::outcome_of(decision, CallResult::Ok, 5)
     };
     let mut server = Entry::new(Event::Server, "started");
     (server.seq, server.timestamp) = (3, 3000);
@@ -187,7 +190,7 @@ fn the_entries_of_a_call_are_found_together_with_and_without_an_index() {
     let seqs = |calls: Vec<FoundCall>| -> Vec<(u64, Vec<u64>)> {
         calls
             .into_iter()
-            .map(|call| (call.at, call.entries.iter().map(|entry| entry.seq).collect()))
+            .map(|call| (call.newest_seq, call.entries.iter().map(|entry| entry.seq).collect()))
             .collect()
     };
     let cases = [
@@ -206,8 +209,9 @@ fn the_entries_of_a_call_are_found_together_with_and_without_an_index() {
         assert_eq!(seqs(read), expected, "{filter:?} {before:?}");
     }
     let first = search_calls(dir.path(), &Filter::default(), None, 2).unwrap();
-    assert_eq!(first.iter().map(|call| call.at).collect::<Vec<_>>(), [7, 6]);
-    let of = |seq| call_of(dir.path(), seq).unwrap().iter().map(|entry| entry.seq).collect::<Vec<_>>();
+    assert_eq!(first.iter().map(|call| call.newest_seq).collect::<Vec<_>>(), [7, 6]);
+    let of =
+        |seq| entries_of_call(dir.path(), seq).unwrap().iter().map(|entry| entry.seq).collect::<Vec<_>>();
     assert_eq!((of(1), of(6), of(3), of(99)), (vec![6, 4, 1], vec![6, 4, 1], vec![3], vec![]));
 }
 

@@ -31,7 +31,7 @@ struct Descriptor {
 
 impl Layer {
     /// Returns the only layer with a bundle.
-    pub(super) fn of_manifest(manifest: &[u8]) -> Result<Self, OciError> {
+    pub(super) fn from_manifest(manifest: &[u8]) -> Result<Self, OciError> {
         let manifest: ImageManifest = serde_json::from_slice(manifest).map_err(|problem| {
             // The error's message may contain text from the registry, so only its position is used.
             OciError::Manifest { line: problem.line(), column: problem.column() }
@@ -54,13 +54,13 @@ mod tests {
 
     #[test]
     fn a_manifest_has_exactly_one_bundle() {
-        let digest = Sha256Digest::of(b"{}");
+        let digest = Sha256Digest::compute(b"{}");
         let layer = |kind: &str, digest: &str, size: u64| {
             format!(r#"{{"mediaType":"{kind}","digest":"{digest}","size":{size},"annotations":{{}}}}"#)
         };
         let of = |layers: &[String]| {
             let manifest = format!(r#"{{"schemaVersion":2,"config":{{}},"layers":[{}]}}"#, layers.join(","));
-            Layer::of_manifest(manifest.as_bytes()).map_err(|problem| problem.to_string())
+            Layer::from_manifest(manifest.as_bytes()).map_err(|problem| problem.to_string())
         };
         let (good, other) = (layer(LAYER_TYPE, digest.as_str(), 2), layer("text/plain", "x", 1));
         assert_eq!(of(&[other.clone(), good.clone()]), Ok(Layer { digest: digest.clone(), size: 2 }));
@@ -77,6 +77,6 @@ mod tests {
             assert!(refused.contains(expected), "{refused}");
         }
         let index = br#"{"mediaType":"application/vnd.oci.image.index.v1+json","layers":[]}"#;
-        assert!(matches!(Layer::of_manifest(index), Err(OciError::ManifestType)));
+        assert!(matches!(Layer::from_manifest(index), Err(OciError::ManifestType)));
     }
 }

@@ -122,7 +122,7 @@ fn an_older_bundle_does_not_replace_the_kept_one() {
     let bundles = [5, 4, 5, 6].map(|sequence| built(&key, sequence, r#"{ "rules": [] }"#));
     let first = store.replace(None, &bundles[0], &public, SIGNED).unwrap();
     let older = store.replace(Some(&first), &bundles[1], &public, SIGNED).unwrap_err();
-    assert!(matches!(older, BundleStoreError::Rollback { found: 4, kept: 5 }), "{older}");
+    assert!(matches!(older, BundleStoreError::Rollback { found: 4, stored: 5 }), "{older}");
     assert_eq!(store.replace(Some(&first), &bundles[2], &public, SIGNED).unwrap(), first);
     let other = built(&key, 5, r#"{ "rules": [1] }"#);
     let same = store.replace(Some(&first), &other, &public, SIGNED).unwrap_err();

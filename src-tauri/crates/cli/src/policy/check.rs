@@ -1,8 +1,8 @@
 //! `policy check`: reports questionable rules, or the reason the policy was rejected.
 
 use super::{PolicyInputs, PolicyReport};
-use crate::lines::{TextLines, counted};
-use crate::problem::location_of_load_error;
+use crate::error_report::location_of_load_error;
+use crate::text_lines::{TextLines, counted};
 use ironcurtain_admin::trial::TrialError;
 use ironcurtain_config::SnapshotError;
 use ironcurtain_policy::{LoadError, SourceLocation};
@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<PolicyReport> {
-    let world = match super::open(Some(file), inputs) {
-        Ok(world) => world,
+    let trial = match super::open(Some(file), inputs) {
+        Ok(trial) => trial,
         Err(problem) => {
             return match problem.downcast_ref::<TrialError>() {
                 Some(TrialError::Snapshot(SnapshotError::Load(error))) => Ok(refusal(file, error)),
@@ -21,8 +21,8 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<PolicyReport
             };
         }
     };
-    let snapshot = &world.snapshot;
-    let lines = RuleLines::of(snapshot.policy_text());
+    let snapshot = &trial.snapshot;
+    let lines = RuleLines::parse(snapshot.policy_text());
     let findings: Vec<Located> =
         lint(&snapshot.policy, &snapshot.annotations, &snapshot.protected, &snapshot.home)
             .into_iter()
@@ -32,13 +32,13 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<PolicyReport
             })
             .collect();
     let name = file.display().to_string();
-    let mut text: TextLines = findings.iter().map(|located| located.in_words(&name)).collect();
+    let mut text: TextLines = findings.iter().map(|located| located.to_text(&name)).collect();
     text.line(format_args!(
         "{}, {}.",
         counted(snapshot.policy.rules().len(), "rule"),
         counted(findings.len(), "finding")
     ));
-    let asking = world.asking_about_unannotated();
+    let asking = trial.servers_asking_about_unannotated();
     if !asking.is_empty() {
         text.line(format_args!(
             "Calls of unannotated tools require your approval on `{}`, unless a rule denies everything there.",
@@ -61,32 +61,32 @@ struct Located {
 }
 
 impl Located {
-    fn in_words(&self, file: &str) -> String {
+    fn to_text(&self, file: &str) -> String {
         format!("{}, {}", SourceLocation { file: file.to_owned(), line: self.line }, self.finding)
     }
 
     fn as_json(&self) -> Value {
         let LintFinding { rule, field, kind } = &self.finding;
-        let place = if rule.is_some() { "field" } else { "tool" };
-        let mut told = Map::new();
-        told.insert("kind".to_owned(), word(kind).into());
-        told.insert("line".to_owned(), self.line.into());
-        told.insert("rule".to_owned(), rule.as_deref().into());
-        told.insert(place.to_owned(), field.as_str().into());
-        told.insert("message".to_owned(), kind.to_string().into());
-        if let LintKind::Shadowed { by, otherwise } = kind {
-            told.insert("by".to_owned(), by.as_slice().into());
-            told.insert("otherwise".to_owned(), (*otherwise).into());
+        let place_key = if rule.is_some() { "field" } else { "tool" };
+        let mut object = Map::new();
+        object.insert("kind".to_owned(), kind_name(kind).into());
+        object.insert("line".to_owned(), self.line.into());
+        object.insert("rule".to_owned(), rule.as_deref().into());
+        object.insert(place_key.to_owned(), field.as_str().into());
+        object.insert("message".to_owned(), kind.to_string().into());
+        if let LintKind::Shadowed { by, has_other_decision } = kind {
+            object.insert("by".to_owned(), by.as_slice().into());
+            object.insert("otherwise".to_owned(), (*has_other_decision).into());
         }
-        told.into()
+        object.into()
     }
 }
 
-fn word(kind: &LintKind) -> &'static str {
+fn kind_name(kind: &LintKind) -> &'static str {
     match kind {
         LintKind::Shadowed { .. } => "shadowed",
         LintKind::Dead(_) => "dead",
-        LintKind::PassedOver(_) => "passed-over",
+        LintKind::SkippedTools(_) => "passed-over",
         LintKind::UnknownName(_) => "unknown-name",
         LintKind::ProtectedFolder(_) => "protected-folder",
         LintKind::Wildcard(_) => "wildcard",

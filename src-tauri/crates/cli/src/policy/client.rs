@@ -1,12 +1,12 @@
 //! Formats a client's permanent grants.
 
-use crate::lines::TextLines;
-use ironcurtain_admin::trial::HeldGrants;
+use crate::text_lines::TextLines;
+use ironcurtain_admin::trial::ClientGrants;
 use ironcurtain_grants::{Files, Granted, StandingGrant};
 use ironcurtain_policy::{Access, GrantKind};
 use serde_json::{Value, json};
 
-pub fn in_words(held: &HeldGrants) -> TextLines {
+pub fn to_text(held: &ClientGrants) -> TextLines {
     let mut text = TextLines::default();
     text.line(match held.grants.len() {
         0 => format!("`{}` has no permanent grants for this server.", held.client),
@@ -21,7 +21,7 @@ pub fn in_words(held: &HeldGrants) -> TextLines {
     text
 }
 
-pub fn as_json(held: &HeldGrants) -> Value {
+pub fn as_json(held: &ClientGrants) -> Value {
     let grants = held.grants.iter().map(|grant| {
         json!({
             "id": grant.id, "path": grant.what.to_string(), "access": accesses(grant), "kind": kind(grant),

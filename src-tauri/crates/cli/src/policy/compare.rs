@@ -1,7 +1,7 @@
 //! `policy diff`: shows which calls the new policy decides more loosely or more strictly than the old policy.
 
 use super::{PolicyInputs, PolicyReport};
-use crate::lines::{TextLines, counted};
+use crate::text_lines::{TextLines, counted};
 use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::path::Path;
 pub fn report(old: &Path, new: &Path, inputs: &PolicyInputs) -> anyhow::Result<PolicyReport> {
     let (old, new) = (super::open(Some(old), inputs)?, super::open(Some(new), inputs)?);
     let difference = diff(&old.snapshot.policy, &new.snapshot.policy, &new.snapshot.annotations);
-    Ok(PolicyReport { text: in_words(&difference), json: as_json(&difference), good: true })
+    Ok(PolicyReport { text: to_text(&difference), json: as_json(&difference), good: true })
 }
 
-pub fn in_words(difference: &Difference) -> TextLines {
+pub fn to_text(difference: &Difference) -> TextLines {
     let mut text = TextLines::default();
     for (what, rules) in
         [("added", &difference.added), ("removed", &difference.removed), ("changed", &difference.changed)]
@@ -28,8 +28,8 @@ pub fn in_words(difference: &Difference) -> TextLines {
                 "{what}: {}/{} from {} to {}, {}{}, as {}",
                 change.server,
                 change.tool,
-                side(&change.old),
-                side(&change.new),
+                describe_decision(&change.old),
+                describe_decision(&change.new),
                 counted(change.probes, "probe"),
                 if change.reaches_nothing { ", if its server can reach nothing" } else { "" },
                 Value::Object(change.arguments.clone()),
@@ -48,7 +48,7 @@ pub fn in_words(difference: &Difference) -> TextLines {
     text
 }
 
-fn side((outcome, rule): &(ProbeOutcome, String)) -> String {
+fn describe_decision((outcome, rule): &(ProbeOutcome, String)) -> String {
     match outcome {
         ProbeOutcome::Uncovered => "deny (no rule)".to_owned(),
         ProbeOutcome::Allow | ProbeOutcome::Escalate | ProbeOutcome::Deny => {
@@ -58,25 +58,25 @@ fn side((outcome, rule): &(ProbeOutcome, String)) -> String {
 }
 
 pub fn as_json(difference: &Difference) -> Value {
-    let side = |looser: bool| {
+    let changes_as_json = |looser: bool| {
         let changes = difference.decisions.iter().filter(|change| change.is_looser() == looser);
         changes.map(change_as_json).collect::<Vec<_>>()
     };
     json!({
         "added": difference.added, "removed": difference.removed, "changed": difference.changed,
-        "reordered": difference.reordered, "looser": side(true), "stricter": side(false),
+        "reordered": difference.reordered, "looser": changes_as_json(true), "stricter": changes_as_json(false),
         "probes": difference.probes, "cutShort": difference.cut_short, "complete": false,
     })
 }
 
 fn change_as_json(change: &DecisionChange) -> Value {
-    let side = |(outcome, rule): &(ProbeOutcome, String)| json!({ "decision": outcome.decision().as_str(), "rule": rule });
-    let mut told = json!({
+    let decision_as_json = |(outcome, rule): &(ProbeOutcome, String)| json!({ "decision": outcome.decision().as_str(), "rule": rule });
+    let mut object = json!({
         "server": change.server, "tool": change.tool, "arguments": change.arguments,
-        "old": side(&change.old), "new": side(&change.new), "probes": change.probes,
+        "old": decision_as_json(&change.old), "new": decision_as_json(&change.new), "probes": change.probes,
     });
-    if let Some(told) = told.as_object_mut().filter(|_| change.reaches_nothing) {
-        told.insert("serverReaches".to_owned(), json!("nothing"));
+    if let Some(object) = object.as_object_mut().filter(|_| change.reaches_nothing) {
+        object.insert("serverReaches".to_owned(), json!("nothing"));
     }
-    told
+    object
 }

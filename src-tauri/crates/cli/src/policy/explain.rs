@@ -1,43 +1,45 @@
 //! `policy explain`: explains how a call is decided.
 
 use super::{PolicyReport, client};
-use crate::lines::TextLines;
+use crate::text_lines::TextLines;
 use anyhow::anyhow;
-use ironcurtain_admin::trial::{HeldGrants, JudgedCall, PolicyTrial};
+use ironcurtain_admin::trial::{ClientGrants, JudgedCall, PolicyTrial};
 use ironcurtain_consent::found_paths::FoundPath;
 use ironcurtain_policy::{
-    Denial, Explanation, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
+    Denial, Explanation, ExplanationStep, Mismatch, RuleReason, StepBasis, Verdict, strict,
 };
 use ironcurtain_policy_tools::Ruling;
-use ironcurtain_policy_tools::explained::{about, decision_of, is_by_gate, missed, reason_of};
+use ironcurtain_policy_tools::explained::{
+    decision_of, describe_mismatch, describe_value, is_decided_by_host_list, reason_of,
+};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 const NO_GRANTS: &str = "Grants were not considered; use `--client` to include those of a client.";
 
 pub fn report(
-    world: &PolicyTrial,
+    trial: &PolicyTrial,
     server: &str,
     tool: &str,
     arguments: &str,
-    held: Option<&HeldGrants>,
+    held: Option<&ClientGrants>,
 ) -> anyhow::Result<PolicyReport> {
-    let read = strict::read(arguments).and_then(|read| strict::exact(arguments).map(|()| read));
+    let read = strict::read(arguments).and_then(|read| strict::check_numbers(arguments).map(|()| read));
     let arguments: Map<String, Value> =
         read.map_err(|misread| anyhow!("`--args` must be a JSON object: {misread}"))?;
-    let judged = world.judge(server, tool, &arguments, held);
+    let judged = trial.judge(server, tool, &arguments, held);
     let mut text = TextLines::default();
     text.line(format_args!("{server}/{tool}"));
-    judged.paths.iter().for_each(|path| path_in_words(&mut text, path));
+    judged.paths.iter().for_each(|path| append_path(&mut text, path));
     match &judged.outcome {
-        Err(denial) => text.line(denial_in_words(denial)),
+        Err(denial) => text.line(describe_denial(denial)),
         Ok(explanation) => {
-            explanation.steps.iter().for_each(|step| step_in_words(&mut text, step));
-            verdict_in_words(&mut text, &explanation.verdict);
+            explanation.steps.iter().for_each(|step| append_step(&mut text, step));
+            append_verdict(&mut text, &explanation.verdict);
         }
     }
     match held {
-        Some(held) => text.append(&client::in_words(held)),
+        Some(held) => text.append(&client::to_text(held)),
         None => text.line(NO_GRANTS),
     }
     let mut json = json(server, tool, &judged);
@@ -47,25 +49,25 @@ pub fn report(
     Ok(PolicyReport { text, json, good: true })
 }
 
-fn path_in_words(text: &mut TextLines, found: &FoundPath) {
+fn append_path(text: &mut TextLines, found: &FoundPath) {
     text.line(format_args!("  `{}` is {}", found.argument, found.written));
     for link in &found.links {
-        text.line(format_args!("    the symlink {} leads to {}", link.at, link.target));
+        text.line(format_args!("    the symlink {} leads to {}", link.path, link.target));
     }
     if found.path.as_str() != found.written {
         text.line(format_args!("    which is {}", found.path));
     }
 }
 
-fn step_in_words(text: &mut TextLines, step: &ExplanationStep) {
-    text.line(format_args!("  {}", about(step)));
-    for (rule, miss) in &step.passed {
-        text.line(format_args!("    not `{rule}`: {}", missed(*miss)));
+fn append_step(text: &mut TextLines, step: &ExplanationStep) {
+    text.line(format_args!("  {}", describe_value(step)));
+    for (rule, miss) in &step.skipped_rules {
+        text.line(format_args!("    not `{rule}`: {}", describe_mismatch(*miss)));
     }
     text.line(format_args!("    {}: {}", decision_of(step).as_str(), reason_of(step)));
 }
 
-fn verdict_in_words(text: &mut TextLines, verdict: &Verdict) {
+fn append_verdict(text: &mut TextLines, verdict: &Verdict) {
     match verdict {
         Verdict::Allow(permit) => {
             let reasons = std::iter::once(permit.reason()).chain(permit.others());
@@ -81,7 +83,7 @@ fn verdict_in_words(text: &mut TextLines, verdict: &Verdict) {
             }
         }
         Verdict::Deny(denial) => {
-            text.line(denial_in_words(denial));
+            text.line(describe_denial(denial));
             for also in &denial.others {
                 text.line(format_args!("  also denied by `{}`: {}", also.rule, also.reason));
             }
@@ -93,7 +95,7 @@ fn name(reason: &RuleReason) -> String {
     format!("`{}`", reason.rule)
 }
 
-fn denial_in_words(denial: &Denial) -> String {
+fn describe_denial(denial: &Denial) -> String {
     format!("Verdict: DENY, by `{}`: {}", denial.rule, denial.reason)
 }
 
@@ -102,17 +104,19 @@ fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
         .paths
         .iter()
         .map(|found| {
-            let links = found.links.iter().map(|link| json!({ "at": link.at, "target": link.target }));
+            let links = found.links.iter().map(|link| json!({ "at": link.path, "target": link.target }));
             let links: Vec<Value> = links.collect();
             json!({ "argument": found.argument, "written": found.written, "path": found.path, "links": links })
         })
         .collect();
-    let Ruling { decision, rule, reason } = Ruling::of(&judged.outcome);
+    let Ruling { decision, rule, reason } = Ruling::from_judged(&judged.outcome);
     let (steps, asked, others) = match &judged.outcome {
         Err(_) => (Vec::new(), Vec::new(), Vec::new()),
-        Ok(Explanation { steps, verdict }) => {
-            (steps.iter().map(step_as_json).collect(), asked(verdict), others(verdict))
-        }
+        Ok(Explanation { steps, verdict }) => (
+            steps.iter().map(step_as_json).collect(),
+            questions_as_json(verdict),
+            other_rules_as_json(verdict),
+        ),
     };
     json!({
         "server": server, "tool": tool, "paths": paths, "steps": steps,
@@ -121,7 +125,7 @@ fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
 }
 
 /// Returns the argument values that require approval, as JSON.
-fn asked(verdict: &Verdict) -> Vec<Value> {
+fn questions_as_json(verdict: &Verdict) -> Vec<Value> {
     let Verdict::Escalate(escalation) = verdict else { return Vec::new() };
     let asked = escalation.values.iter().map(|asked| {
         json!({
@@ -133,7 +137,7 @@ fn asked(verdict: &Verdict) -> Vec<Value> {
 }
 
 /// Returns the other rules that matched, with their reasons.
-fn others(verdict: &Verdict) -> Vec<Value> {
+fn other_rules_as_json(verdict: &Verdict) -> Vec<Value> {
     let others = match verdict {
         Verdict::Allow(permit) => permit.others(),
         Verdict::Escalate(escalation) => &escalation.others,
@@ -144,24 +148,25 @@ fn others(verdict: &Verdict) -> Vec<Value> {
 
 fn step_as_json(step: &ExplanationStep) -> Value {
     let decision = decision_of(step).as_str();
-    let by = match &step.settled_by {
-        SettledBy::SessionFolder => json!({ "by": "sandbox", "decision": decision }),
-        SettledBy::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
+    let by = match &step.basis {
+        StepBasis::SessionFolder => json!({ "by": "sandbox", "decision": decision }),
+        StepBasis::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
         // The gate decides before any rule is evaluated.
-        SettledBy::Rule { name, .. } if is_by_gate(step) => {
+        StepBasis::Rule { name, .. } if is_decided_by_host_list(step) => {
             json!({ "by": "gate", "rule": name, "decision": decision })
         }
-        SettledBy::Rule { name, reason, .. } => {
+        StepBasis::Rule { name, reason, .. } => {
             json!({ "by": "rule", "rule": name, "decision": decision, "reason": reason })
         }
-        SettledBy::Confined => json!({ "by": "confined", "decision": decision }),
-        SettledBy::Unannotated => json!({ "by": "unannotated", "decision": decision }),
-        SettledBy::NoRule if step.gated => json!({ "by": "gate", "decision": decision }),
-        SettledBy::NoRule => json!({ "by": "nothing", "decision": decision }),
+        StepBasis::Confined => json!({ "by": "confined", "decision": decision }),
+        StepBasis::Unannotated => json!({ "by": "unannotated", "decision": decision }),
+        StepBasis::NoRule if step.outside_allowed_hosts => json!({ "by": "gate", "decision": decision }),
+        StepBasis::NoRule => json!({ "by": "nothing", "decision": decision }),
     };
-    let passed = |(rule, miss): &(Arc<str>, Mismatch)| json!({ "rule": rule, "why": missed(*miss) });
+    let skipped_rule =
+        |(rule, miss): &(Arc<str>, Mismatch)| json!({ "rule": rule, "why": describe_mismatch(*miss) });
     json!({
         "role": step.role.map(|role| role.name()), "argument": step.argument, "subject": step.subject.to_string(),
-        "settled": by, "gated": step.gated, "passed": step.passed.iter().map(passed).collect::<Vec<_>>(),
+        "settled": by, "gated": step.outside_allowed_hosts, "passed": step.skipped_rules.iter().map(skipped_rule).collect::<Vec<_>>(),
     })
 }

@@ -1,7 +1,7 @@
 //! `policy simulate`: evaluates the calls in a scenario file and compares the decisions with the expected decisions.
 
 use super::PolicyReport;
-use crate::lines::{TextLines, counted};
+use crate::text_lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::ConfigError;
 use ironcurtain_paths::bounded_read;
@@ -12,17 +12,17 @@ use serde_json::json;
 use std::io;
 use std::path::Path;
 
-pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<PolicyReport> {
-    report_on(world, &read(file)?, file)
+pub fn report(trial: PolicyTrial, file: &Path) -> anyhow::Result<PolicyReport> {
+    report_on(trial, &read(file)?, file)
 }
 
 /// Evaluates the scenarios. The report names `file` as their source.
-pub fn report_on(world: PolicyTrial, scenarios: &Scenarios, file: &Path) -> anyhow::Result<PolicyReport> {
-    let world = world.with_sandbox(scenarios.sandbox.as_deref())?;
+pub fn report_on(trial: PolicyTrial, scenarios: &Scenarios, file: &Path) -> anyhow::Result<PolicyReport> {
+    let trial = trial.with_sandbox(scenarios.sandbox.as_deref())?;
     let (mut text, mut results, mut failed) = (TextLines::default(), Vec::new(), 0);
     for scenario in &scenarios.all {
-        let judged = world.judge(&scenario.server, &scenario.tool, &scenario.arguments, None);
-        let ruling = Ruling::of(&judged.outcome);
+        let judged = trial.judge(&scenario.server, &scenario.tool, &scenario.arguments, None);
+        let ruling = Ruling::from_judged(&judged.outcome);
         let good = scenario.expects(&ruling);
         let Ruling { decision, rule, reason } = ruling;
         let (expected, decision) = (scenario.expected.as_str(), decision.as_str());
@@ -46,11 +46,11 @@ pub fn report_on(world: PolicyTrial, scenarios: &Scenarios, file: &Path) -> anyh
 
 fn read(file: &Path) -> Result<Scenarios, ConfigError> {
     let unread = |source: io::Error| ConfigError::Io { path: file.to_path_buf(), source };
-    let text = bounded_read::text(file).map_err(unread)?;
+    let text = bounded_read::read_text(file).map_err(unread)?;
     let text =
-        text.ok_or_else(|| unread(io::Error::new(io::ErrorKind::NotFound, "there is no such file")))?;
+        text.ok_or_else(|| unread(io::Error::new(io::ErrorKind::NotFound, "the file does not exist")))?;
     Scenarios::parse(&text).map_err(|error| ConfigError::Invalid {
-        place: SourceLocation { file: file.display().to_string(), line: error.line },
+        location: SourceLocation { file: file.display().to_string(), line: error.line },
         problem: error.problem,
     })
 }

@@ -22,20 +22,20 @@ impl RunCheckpoint {
         if !path.is_some_and(|path| snapshot.limits().may_be_granted(&path)) {
             bail!("`--checkpoint` copies the folder of a run, and a run in this folder has none");
         }
-        let checkpoint = Checkpoints::of(home.checkpoints()).take(folder)?;
+        let checkpoint = Checkpoints::new(home.checkpoints()).create(folder)?;
         Ok(Self { checkpoint: Some(checkpoint), run: None })
     }
 
     /// Stores the checkpoint under its run's id.
-    pub fn of_run(mut self, run: &str) -> anyhow::Result<Self> {
+    pub fn for_run(mut self, run: &str) -> anyhow::Result<Self> {
         if let Some(checkpoint) = &mut self.checkpoint {
-            checkpoint.belongs_to(run)?;
+            checkpoint.assign_to_run(run)?;
         }
         self.run = Some(run.to_owned());
         Ok(self)
     }
 
-    /// Records the folder's final state, and returns a line for the user.
+    /// Records the folder's final state and returns a line for the user.
     pub fn finish(mut self) -> String {
         let (checkpoint, run) = (self.checkpoint.take(), self.run.take().unwrap_or_default());
         match checkpoint.as_ref().map(Checkpoint::finish) {
@@ -51,7 +51,7 @@ impl Drop for RunCheckpoint {
     fn drop(&mut self) {
         if self.run.is_none() {
             // Ignores the error: the next checkpoint removes this one.
-            let _ = self.checkpoint.take().map(Checkpoint::forget);
+            let _ = self.checkpoint.take().map(Checkpoint::remove);
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct ProgramTerminal {
 }
 
 impl ProgramTerminal {
-    /// Takes the controlling side of the program's terminal, and sets the modes and size of the user's terminal on it.
+    /// Takes the controlling side of the program's terminal and sets the modes and size of the user's terminal on it.
     pub fn new(file: OwnedFd, user: &UserTerminal) -> io::Result<Self> {
         fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
         let mut program = Self { file, input: Vec::new(), modes: TerminalModes::default(), size: None };

@@ -10,7 +10,7 @@
 mod job_control;
 mod polling;
 
-use super::CUT_OFF;
+use super::CONNECTION_LOST;
 use super::program_terminal::ProgramTerminal;
 use super::question_terminal::QuestionTerminal;
 use super::run_lines::RunLines;
@@ -53,7 +53,7 @@ pub struct RelayState {
     /// `true` if a question is open on the run's question terminal.
     is_asked: bool,
     is_question_shown: bool,
-    over: Option<RunOver>,
+    result: Option<RunResult>,
 }
 
 impl RelayState {
@@ -64,11 +64,11 @@ impl RelayState {
 }
 
 /// Outcome of a finished run.
-struct RunOver {
+struct RunResult {
     status: i32,
     /// Resources that the run used, or `None` if they are unknown.
     used: Option<RunUse>,
-    cut_off: Option<String>,
+    end_reason: Option<String>,
     learned: Vec<UsedFile>,
 }
 
@@ -80,39 +80,43 @@ impl Relay {
             // Ignores the error: the terminal was closed.
             let _ = user.write_all(&mut self.state.output);
             if let Some(program) = &self.program
-                && served.as_ref().map_or(true, |over| over.status >= 128 || over.cut_off.is_some())
+                && served.as_ref().map_or(true, |result| result.status >= 128 || result.end_reason.is_some())
             {
                 let _ = user.write_all(&mut program.modes.reset().into_bytes());
             }
             user.restore();
         }
-        let over = served?;
-        self.lines.ended(over.used, over.cut_off.as_deref());
+        let result = served?;
+        self.lines.ended(result.used, result.end_reason.as_deref());
         self.print_lines();
         if let Some(user) = &self.user {
             let _ = user.write_all(&mut self.state.output);
         }
-        Ok((over.status, over.learned))
+        Ok((result.status, result.learned))
     }
 
-    fn copy(&mut self) -> anyhow::Result<RunOver> {
+    fn copy(&mut self) -> anyhow::Result<RunResult> {
         loop {
             while let Some(note) = self.notes.next() {
-                self.note(note)?;
+                self.handle_note(note)?;
             }
-            self.settle()?;
-            if (self.state.is_draining || self.state.over.is_some()) && self.is_drained()? {
-                if let Some(over) = self.state.over.take() {
-                    return Ok(over);
+            self.update_terminal()?;
+            if (self.state.is_draining || self.state.result.is_some()) && self.is_drained()? {
+                if let Some(result) = self.state.result.take() {
+                    return Ok(result);
                 }
                 self.state.is_draining = false;
                 self.link.as_ref().map_or(Ok(()), |link| link.finish().or_else(ignore_closed))?;
             }
             let ready = self.wait()?;
-            if ready.notes && !self.notes.read()? && self.state.over.is_none() {
-                let cut_off = Some("IronCurtain has exited".to_owned());
-                self.state.over =
-                    Some(RunOver { status: CUT_OFF.into(), used: None, cut_off, learned: Vec::new() });
+            if ready.notes && !self.notes.read()? && self.state.result.is_none() {
+                let end_reason = Some("IronCurtain has exited".to_owned());
+                self.state.result = Some(RunResult {
+                    status: CONNECTION_LOST.into(),
+                    used: None,
+                    end_reason,
+                    learned: Vec::new(),
+                });
                 self.state.is_asked = false;
                 self.end_question()?;
             }
@@ -126,7 +130,7 @@ impl Relay {
         }
     }
 
-    fn note(&mut self, note: RunNote) -> io::Result<()> {
+    fn handle_note(&mut self, note: RunNote) -> io::Result<()> {
         match note {
             RunNote::Started { principal, folder, profile, limitation } => {
                 self.state.is_started = true;
@@ -143,17 +147,17 @@ impl Relay {
                 self.end_question()?;
             }
             RunNote::Denied { path, why } => self.lines.denied(&path, why.as_deref()),
-            RunNote::Exited { status, used, cut_off, learned } => {
+            RunNote::Exited { status, used, end_reason, learned } => {
                 self.state.is_asked = false;
                 self.end_question()?;
-                self.state.over = Some(RunOver { status, used: Some(used), cut_off, learned });
+                self.state.result = Some(RunResult { status, used: Some(used), end_reason, learned });
             }
         }
         Ok(())
     }
 
     /// Updates the user's terminal modes, shows or hides a question, and resumes or stops the program as needed.
-    fn settle(&mut self) -> io::Result<()> {
+    fn update_terminal(&mut self) -> io::Result<()> {
         let wants_raw = self.wants_raw();
         if let Some(user) = &mut self.user
             && user.is_ours()
@@ -179,8 +183,8 @@ impl Relay {
     }
 
     fn wants_raw(&self) -> bool {
-        let is_in_front = self.state.wants_foreground && self.program.is_some();
-        (is_in_front || self.state.is_asked) && self.state.over.is_none()
+        let is_foreground = self.state.wants_foreground && self.program.is_some();
+        (is_foreground || self.state.is_asked) && self.state.result.is_none()
     }
 
     fn copy_ready(&mut self, ready: &Ready) -> io::Result<()> {
@@ -255,7 +259,7 @@ impl Relay {
     /// Returns `true` if the program has exited and all its output was written.
     fn is_drained(&mut self) -> io::Result<bool> {
         if !self.state.is_started || self.state.is_asked {
-            return Ok(self.state.over.is_some());
+            return Ok(self.state.result.is_some());
         }
         while self.state.output.is_empty() && self.read_program()? {}
         Ok(self.state.output.is_empty())

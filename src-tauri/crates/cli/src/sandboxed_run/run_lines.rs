@@ -5,7 +5,7 @@ use ironcurtain_visible as visible;
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// Maximum number of denials printed, so that a program cannot flood the terminal.
+/// Maximum number of denials printed so that a program cannot flood the terminal.
 const MAX_DENIALS: usize = 10;
 
 /// Maximum number of pending lines. Beyond this limit, the oldest line is dropped.
@@ -30,7 +30,9 @@ impl RunLines {
         let program = principal.strip_prefix("run:").unwrap_or(principal);
         let program = visible::quoted(&visible::line(program));
         let may = match folder {
-            Some(folder) => format!("may use {}; other files and hosts need your answer", self.shown(folder)),
+            Some(folder) => {
+                format!("may use {}; other files and hosts need your answer", self.shorten(folder))
+            }
             None => "has no folder of its own; files and hosts need your answer".to_owned(),
         };
         self.session = session;
@@ -42,7 +44,7 @@ impl RunLines {
     }
 
     pub fn waiting(&mut self, path: &str) {
-        let line = format!("waiting for your answer about {}", self.shown(path));
+        let line = format!("waiting for your answer about {}", self.shorten(path));
         self.add(line);
     }
 
@@ -50,7 +52,7 @@ impl RunLines {
         self.denials += 1;
         if self.denials <= MAX_DENIALS {
             let why = why.map_or_else(String::new, |why| format!(": {}", visible::line(why)));
-            let line = format!("denied {}{why}", self.shown(path));
+            let line = format!("denied {}{why}", self.shorten(path));
             self.add(line);
         } else if self.denials == MAX_DENIALS + 1 {
             self.add("further denials are not printed".to_owned());
@@ -58,8 +60,8 @@ impl RunLines {
     }
 
     /// Adds the final lines. The reason a run was cut off is added even in quiet mode.
-    pub fn ended(&mut self, used: Option<RunUse>, cut_off: Option<&str>) {
-        if let Some(why) = cut_off {
+    pub fn ended(&mut self, used: Option<RunUse>, end_reason: Option<&str>) {
+        if let Some(why) = end_reason {
             self.lines.push_back(format!("ironcurtain: the run was cut off: {}", visible::line(why)));
         }
         let Some(RunUse { read, written, denied }) = used else { return };
@@ -91,7 +93,7 @@ impl RunLines {
     }
 
     /// Formats a path for display.
-    fn shown(&self, path: &str) -> String {
+    fn shorten(&self, path: &str) -> String {
         let below = Path::new(path).strip_prefix(&self.home).ok().filter(|_| !self.home.is_empty());
         let short = match below.and_then(Path::to_str) {
             Some("") => "~".to_owned(),

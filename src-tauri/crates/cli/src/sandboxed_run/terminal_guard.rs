@@ -36,7 +36,7 @@ impl TerminalGuard {
         Ok(Self { process, requests })
     }
 
-    /// Makes the guard save the terminal's current modes, and waits for the confirmation.
+    /// Makes the guard save the terminal's current modes and waits for the confirmation.
     pub fn remember(&mut self) -> io::Result<()> {
         let Some((requests, answers)) = &mut self.requests else { return Ok(()) };
         requests.write_all(&[REMEMBER])?;

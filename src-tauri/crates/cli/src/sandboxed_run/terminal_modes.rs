@@ -5,7 +5,7 @@ use vte::{Params, Parser, Perform};
 
 /// DEC private modes that would disturb IronCurtain's text or the user's shell: cursor keys, reverse video, origin and
 /// margins, mouse and focus reports, alternate screens, bracketed paste and synchronized output.
-const KNOWN: [u16; 19] =
+const RESTORED_MODES: [u16; 19] =
     [1, 5, 6, 9, 47, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 1047, 1049, 2004, 2026];
 
 /// DEC private modes that switch to the alternate screen.
@@ -16,24 +16,25 @@ const CANCEL: &str = "\x18\x1b\\";
 
 /// Resets the state that could hide or replace IronCurtain's text, even if the program set it in a way that is not
 /// tracked: character set, insert mode, reverse video, origin mode, line wrapping, margins, cursor and attributes.
-const PLAIN: &str = "\x0f\x1b(B\x1b[4l\x1b[20l\x1b[?5l\x1b[?6l\x1b[?7h\x1b[?69l\x1b[?25h\x1b[0m\x1b[r";
+const RESET_SEQUENCE: &str =
+    "\x0f\x1b(B\x1b[4l\x1b[20l\x1b[?5l\x1b[?6l\x1b[?7h\x1b[?69l\x1b[?25h\x1b[0m\x1b[r";
 
 /// Resets the palette, and the colours of text, background and cursor (`OSC 104`, `110` to `112`).
-const COLOURS: &str = "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
+const RESET_COLOURS: &str = "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\";
 
 /// First parameter of the control strings that change colours.
-const COLOURING: [&[u8]; 5] = [b"4", b"5", b"10", b"11", b"12"];
+const COLOUR_COMMANDS: [&[u8]; 5] = [b"4", b"5", b"10", b"11", b"12"];
 
 /// Terminal modes set by a program, parsed from its output.
 #[derive(Default)]
 pub struct TerminalModes {
     parser: Parser,
-    seen: Seen,
+    state: ModeState,
 }
 
 #[derive(Default)]
-struct Seen {
-    set: BTreeSet<u16>,
+struct ModeState {
+    modes: BTreeSet<u16>,
     hides_cursor: bool,
     /// `true` if long lines are cut off at the margin instead of wrapped.
     cuts_lines: bool,
@@ -49,23 +50,23 @@ struct Seen {
 
 impl TerminalModes {
     pub fn read(&mut self, output: &[u8]) {
-        self.parser.advance(&mut self.seen, output);
+        self.parser.advance(&mut self.state, output);
         if let Some(last) = output.last() {
-            self.seen.is_inside_line = *last != b'\n';
+            self.state.is_inside_line = *last != b'\n';
         }
     }
 
     pub fn is_alternate(&self) -> bool {
-        ALTERNATE.iter().any(|mode| self.seen.set.contains(mode))
+        ALTERNATE.iter().any(|mode| self.state.modes.contains(mode))
     }
 
     pub fn is_inside_line(&self) -> bool {
-        self.seen.is_inside_line
+        self.state.is_inside_line
     }
 
     /// Returns the escape sequence that resets all modes after the program was killed.
     pub fn reset(&self) -> String {
-        let mut text = self.without(|_| true);
+        let mut text = self.reset_modes(|_| true);
         if !text.is_empty() {
             text.push_str("\x1b[0m");
         }
@@ -75,47 +76,47 @@ impl TerminalModes {
     /// Returns the escape sequence that switches to an empty screen and resets the terminal modes set by the program.
     pub fn begin_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049h" };
-        let reset = self.without(|mode| !ALTERNATE.contains(&mode));
-        let colours = if self.seen.has_coloured { COLOURS } else { "" };
-        format!("{CANCEL}{alternate}{reset}{colours}{PLAIN}\x1b[2J\x1b[H")
+        let reset = self.reset_modes(|mode| !ALTERNATE.contains(&mode));
+        let colours = if self.state.has_coloured { RESET_COLOURS } else { "" };
+        format!("{CANCEL}{alternate}{reset}{colours}{RESET_SEQUENCE}\x1b[2J\x1b[H")
     }
 
     /// Returns the escape sequence that restores the program's screen and modes, except for the content of an
     /// alternate screen.
     pub fn end_own_screen(&self) -> String {
         let alternate = if self.is_alternate() { "" } else { "\x1b[?1049l" };
-        let set = self.seen.set.iter().filter(|mode| !ALTERNATE.contains(mode));
-        let set: String = set.map(|mode| format!("\x1b[?{mode}h")).collect();
-        let cursor = if self.seen.hides_cursor { "\x1b[?25l" } else { "" };
-        let lines = if self.seen.cuts_lines { "\x1b[?7l" } else { "" };
-        let kitty = if self.seen.encodes_keys { "\x1b[<u" } else { "" };
-        let xterm = match self.seen.other_keys {
+        let modes = self.state.modes.iter().filter(|mode| !ALTERNATE.contains(mode));
+        let modes: String = modes.map(|mode| format!("\x1b[?{mode}h")).collect();
+        let cursor = if self.state.hides_cursor { "\x1b[?25l" } else { "" };
+        let lines = if self.state.cuts_lines { "\x1b[?7l" } else { "" };
+        let kitty = if self.state.encodes_keys { "\x1b[<u" } else { "" };
+        let xterm = match self.state.other_keys {
             0 => String::new(),
             level => format!("\x1b[>4;{level}m"),
         };
-        format!("\x1b[2J\x1b[H{alternate}{set}{cursor}{lines}{kitty}{xterm}")
+        format!("\x1b[2J\x1b[H{alternate}{modes}{cursor}{lines}{kitty}{xterm}")
     }
 
-    fn without(&self, is_meant: impl Fn(u16) -> bool) -> String {
-        let set = self.seen.set.iter().filter(|mode| is_meant(**mode));
-        let mut text: String = set.map(|mode| format!("\x1b[?{mode}l")).collect();
-        if self.seen.hides_cursor {
+    fn reset_modes(&self, is_selected: impl Fn(u16) -> bool) -> String {
+        let modes = self.state.modes.iter().filter(|mode| is_selected(**mode));
+        let mut text: String = modes.map(|mode| format!("\x1b[?{mode}l")).collect();
+        if self.state.hides_cursor {
             text.push_str("\x1b[?25h");
         }
-        if self.seen.cuts_lines {
+        if self.state.cuts_lines {
             text.push_str("\x1b[?7h");
         }
-        if self.seen.encodes_keys {
+        if self.state.encodes_keys {
             text.push_str("\x1b[>0u");
         }
-        if self.seen.other_keys != 0 {
+        if self.state.other_keys != 0 {
             text.push_str("\x1b[>4m");
         }
         text
     }
 }
 
-impl Perform for Seen {
+impl Perform for ModeState {
     fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], _: bool, action: char) {
         match (intermediates, action) {
             ([b'?'], 'h' | 'l') => {
@@ -123,8 +124,8 @@ impl Perform for Seen {
                     match (mode, action) {
                         (25, action) => self.hides_cursor = action == 'l',
                         (7, action) => self.cuts_lines = action == 'l',
-                        (mode, 'h') if KNOWN.contains(&mode) => _ = self.set.insert(mode),
-                        (mode, _) => _ = self.set.remove(&mode),
+                        (mode, 'h') if RESTORED_MODES.contains(&mode) => _ = self.modes.insert(mode),
+                        (mode, _) => _ = self.modes.remove(&mode),
                     }
                 }
             }
@@ -141,7 +142,7 @@ impl Perform for Seen {
     }
 
     fn osc_dispatch(&mut self, params: &[&[u8]], _: bool) {
-        self.has_coloured |= params.first().is_some_and(|first| COLOURING.contains(first));
+        self.has_coloured |= params.first().is_some_and(|first| COLOUR_COMMANDS.contains(first));
     }
 
     fn esc_dispatch(&mut self, intermediates: &[u8], _: bool, byte: u8) {
@@ -164,7 +165,7 @@ mod tests {
         modes.read(b"49;2004h\x1b[?25l\n");
         assert!(modes.is_alternate() && !modes.is_inside_line());
         assert_eq!(modes.reset(), "\x1b[?1049l\x1b[?2004l\x1b[?25h\x1b[0m");
-        let own = format!("{CANCEL}\x1b[?2004l\x1b[?25h{PLAIN}\x1b[2J\x1b[H");
+        let own = format!("{CANCEL}\x1b[?2004l\x1b[?25h{RESET_SEQUENCE}\x1b[2J\x1b[H");
         assert_eq!(modes.begin_own_screen(), own);
         assert_eq!(modes.end_own_screen(), "\x1b[2J\x1b[H\x1b[?2004h\x1b[?25l");
         modes.read(b"\x1b[?1049l\x1b[?2004l\x1b[?25h");
@@ -178,13 +179,13 @@ mod tests {
         let mut modes = TerminalModes::default();
         // An unfinished window title would swallow the question.
         modes.read(b"\x1b[?7l\x1b[?6h\x1b]4;1;#000000\x1b\\\x1b]0;title");
-        let own = format!("{CANCEL}\x1b[?1049h\x1b[?6l\x1b[?7h{COLOURS}{PLAIN}\x1b[2J\x1b[H");
+        let own = format!("{CANCEL}\x1b[?1049h\x1b[?6l\x1b[?7h{RESET_COLOURS}{RESET_SEQUENCE}\x1b[2J\x1b[H");
         assert_eq!(modes.begin_own_screen(), own);
         assert_eq!(modes.end_own_screen(), "\x1b[2J\x1b[H\x1b[?1049l\x1b[?6h\x1b[?7l");
         // Other control strings leave the user's colours as they are.
         let mut others = TerminalModes::default();
         others.read(b"\x1b]0;4;title\x07\x1b]52;c;YQ==\x07");
-        assert!(!others.begin_own_screen().contains(COLOURS));
+        assert!(!others.begin_own_screen().contains(RESET_COLOURS));
     }
 
     #[test]

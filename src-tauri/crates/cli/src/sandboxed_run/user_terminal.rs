@@ -101,7 +101,7 @@ impl UserTerminal {
         super::read_some(&self.file)
     }
 
-    /// Writes as many bytes as possible without blocking, and removes them from `text`.
+    /// Writes as many bytes as possible without blocking and removes them from `text`.
     pub fn write(&self, text: &mut Vec<u8>) -> io::Result<()> {
         super::write_some(&self.file, text)
     }

@@ -1,7 +1,7 @@
 //! `servers catalog`: lists the servers in IronCurtain's catalog.
 
-use crate::lines::TextLines;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use ironcurtain_admin::catalog::{Catalog, KnownServer, Source};
 use serde_json::json;
 use std::process::ExitCode;

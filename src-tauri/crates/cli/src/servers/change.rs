@@ -1,18 +1,18 @@
-//! Removes and restores servers, and changes which hosts and folders they can access.
+//! Removes and restores servers and changes which hosts and folders they can access.
 //!
 //! - If IronCurtain is running, sessions that lose access are closed.
 
-use super::login::ended_text;
+use super::login::logout_text;
 use super::programs;
 use crate::connection::Connection;
-use crate::lines::{TextLines, counted};
-use crate::problem::Refused;
+use crate::error_report::Refused;
 use crate::screen::Screen;
-use crate::secrets::LoginKeeper;
+use crate::secrets::LoginStorage;
+use crate::text_lines::{TextLines, counted};
 use clap::Args;
 use ironcurtain_admin::clients::Clients;
-use ironcurtain_admin::openings::{Opening, OpeningChange};
-use ironcurtain_admin::removal::{Removal, put_back};
+use ironcurtain_admin::entry_permissions::{EntryPermission, EntryPermissionChange};
+use ironcurtain_admin::removal::{Removal, restore_server};
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_secrets::{Logins, SecretStore};
@@ -65,52 +65,52 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
     let removal = Removal::plan(home, &survey, &options.name)?;
     let mut connection = Connection::open_if_running()?;
     let (sessions, grants) = match &mut connection {
-        Some(connection) => of_server(connection, &options.name)?,
+        Some(connection) => sessions_and_grants(connection, &options.name)?,
         None => (Vec::new(), Vec::new()),
     };
     let mut out = TextLines::default();
     out.line(format_args!(
         "{} will be removed. Its entry is kept in {}:",
         removal.name,
-        removal.kept_in.display()
+        removal.saved_in.display()
     ));
     removal.entry.lines().for_each(|line| out.line(format_args!("  {line}")));
     if !sessions.is_empty() {
         out.line(format_args!("{} will be closed.", counted(sessions.len(), "session")));
     }
     if !grants.is_empty() {
-        let fate = if options.grants { "will be revoked" } else { "will be kept; to revoke, add `--grants`" };
-        out.line(format_args!("{} for it {fate}.", counted(grants.len(), "grant")));
+        let grants_note =
+            if options.grants { "will be revoked" } else { "will be kept; to revoke, add `--grants`" };
+        out.line(format_args!("{} for it {grants_note}.", counted(grants.len(), "grant")));
     }
-    for naming in &removal.clients {
+    for dependent in &removal.clients {
         out.line(format_args!(
             "{}'s entry `{}` still refers to it, and will report that the server does not exist.",
-            naming.client, naming.entry
+            dependent.client, dependent.entry
         ));
     }
     if !removal.profiles.is_empty() {
         out.line(format_args!("These profiles refer to it: {}.", removal.profiles.join(", ")));
     }
-    if Logins::of(&SecretStore::of(&home.state)).mark(&removal.name).is_some() {
+    if Logins::of(&SecretStore::of(&home.state)).record(&removal.name).is_some() {
         out.line("You will be logged out of it.");
     }
     if let Some(data) = &removal.data {
         out.line(format_args!("Its data stays in {}.", data.display()));
     }
-    let naming =
-        |one: &ironcurtain_admin::removal::NamingEntry| json!({ "client": one.client, "entry": one.entry });
+    let dependent = |one: &ironcurtain_admin::removal::DependentEntry| json!({ "client": one.client, "entry": one.entry });
     let value = json!({
         "server": removal.name, "sessions": sessions, "grants": grants, "profiles": removal.profiles,
-        "clients": removal.clients.iter().map(naming).collect::<Vec<_>>(), "keptIn": removal.kept_in,
+        "clients": removal.clients.iter().map(dependent).collect::<Vec<_>>(), "keptIn": removal.saved_in,
     });
     screen.show(&out, &value)?;
     if !accepted("Remove it?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
     // Logs out before the entry is removed, because the entry determines which hosts a logout may contact.
-    if Logins::of(&SecretStore::of(&home.state)).mark(&removal.name).is_some() {
-        match LoginKeeper::end(home, &removal.name) {
-            Ok(ended) => screen.note(&ended_text(&removal.name, ended.as_ref()))?,
+    if Logins::of(&SecretStore::of(&home.state)).record(&removal.name).is_some() {
+        match LoginStorage::log_out(home, &removal.name) {
+            Ok(ended) => screen.note(&logout_text(&removal.name, ended.as_ref()))?,
             Err(problem) => screen.note(&format!(
                 "The login has ended, but its tokens were not deleted: {problem:#}. To delete them, run: ironcurtain servers logout {}",
                 removal.name
@@ -130,19 +130,19 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
 
 /// Restores the entry of a removed server.
 pub fn restore(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
-    put_back(home, name)?;
-    let told = format!("Restored {name}. New sessions can use it.");
-    screen.show(&[told.as_str()].into_iter().collect(), &json!({ "server": name }))?;
+    restore_server(home, name)?;
+    let message = format!("Restored {name}. New sessions can use it.");
+    screen.show(&[message.as_str()].into_iter().collect(), &json!({ "server": name }))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Permanently allows a server to access a host or folder.
 pub fn open(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Result<ExitCode> {
-    let change = OpeningChange::open(home, &options.name, options.what.opening())?;
-    let told = format!("{}.", change.opening.words(&change.server));
+    let change = EntryPermissionChange::allow(home, &options.name, options.what.opening())?;
+    let message = format!("{}.", change.permission.describe(&change.server));
     screen.show(
-        &[told.as_str()].into_iter().collect(),
-        &json!({ "server": change.server, "opening": change.opening }),
+        &[message.as_str()].into_iter().collect(),
+        &json!({ "server": change.server, "opening": change.permission }),
     )?;
     if !accepted("Allow this permanently?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
@@ -155,22 +155,24 @@ pub fn open(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Re
 
 /// Revokes a server's permanent access to a host or folder.
 pub fn close(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Result<ExitCode> {
-    let change = OpeningChange::close(home, &options.name, options.what.opening())?;
+    let change = EntryPermissionChange::remove(home, &options.name, options.what.opening())?;
     let mut connection = Connection::open_if_running()?;
     let sessions = match &mut connection {
-        Some(connection) => of_server(connection, &options.name)?.0,
+        Some(connection) => sessions_and_grants(connection, &options.name)?.0,
         None => Vec::new(),
     };
     let mut out = TextLines::default();
-    out.line(format_args!("No longer allowed: {}.", change.opening.words(&change.server)));
+    out.line(format_args!("No longer allowed: {}.", change.permission.describe(&change.server)));
     if !sessions.is_empty() {
         out.line(format_args!(
             "{} will be closed so that this takes effect immediately.",
             counted(sessions.len(), "session")
         ));
     }
-    screen
-        .show(&out, &json!({ "server": change.server, "opening": change.opening, "sessions": sessions }))?;
+    screen.show(
+        &out,
+        &json!({ "server": change.server, "opening": change.permission, "sessions": sessions }),
+    )?;
     if !accepted("Stop allowing it?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
@@ -183,12 +185,12 @@ pub fn close(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::R
 }
 
 impl WhatOptions {
-    fn opening(&self) -> Opening {
+    fn opening(&self) -> EntryPermission {
         let text = |path: &PathBuf| path.to_string_lossy().into_owned();
         match (&self.host, &self.read, &self.write) {
-            (Some(host), _, _) => Opening::Host(host.clone()),
-            (None, Some(read), _) => Opening::Read(text(read)),
-            (None, None, write) => Opening::Write(write.as_ref().map(text).unwrap_or_default()),
+            (Some(host), _, _) => EntryPermission::Host(host.clone()),
+            (None, Some(read), _) => EntryPermission::Read(text(read)),
+            (None, None, write) => EntryPermission::Write(write.as_ref().map(text).unwrap_or_default()),
         }
     }
 }
@@ -203,7 +205,10 @@ pub(super) fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Res
 }
 
 /// Returns the ids of a server's active sessions and grants.
-fn of_server(connection: &mut Connection, server: &str) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+fn sessions_and_grants(
+    connection: &mut Connection,
+    server: &str,
+) -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let (mut sessions, mut grants) = (Vec::new(), Vec::new());
     if let Reply::Sessions(all) = connection.ask(Request::Sessions)? {
         sessions.extend(all.into_iter().filter(|one| one.server == server).map(|one| one.id));

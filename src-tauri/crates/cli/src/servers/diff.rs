@@ -2,8 +2,8 @@
 //!
 //! - Decisions are stored in the user's files, so no agent's message can change them.
 
-use crate::lines::TextLines;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use clap::Args;
 use ironcurtain_admin::tool_pins::{ChangedDefinition, changed_tools};
 use ironcurtain_config::home::Home;

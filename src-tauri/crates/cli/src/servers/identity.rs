@@ -5,15 +5,15 @@
 
 use super::change::accepted;
 use crate::connection::Connection;
-use crate::lines::TextLines;
-use crate::problem::Refused;
+use crate::error_report::Refused;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use clap::Args;
-use ironcurtain_admin::identity::{SuspendedServer, kept, suspended};
+use ironcurtain_admin::identity::{SuspendedServer, stored_state, suspended};
 use ironcurtain_config::home::Home;
 use ironcurtain_grants::{Granted, StandingGrant};
 use ironcurtain_protocol::Request;
-use ironcurtain_server_identity::KeptUnderName;
+use ironcurtain_server_identity::StoredServerState;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -51,30 +51,30 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
 
 /// Prints everything stored under a new server's name, and which program may use it. Returns the stored items as JSON,
 /// or `null` if nothing is stored.
-pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
-    let kept = kept(home, name)?;
-    if kept.is_empty() {
+pub fn show_stored_state(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
+    let state = stored_state(home, name)?;
+    if state.is_empty() {
         return Ok(Value::Null);
     }
     screen.note(&format!("A server named `{name}` existed before. Kept from it:"))?;
-    for line in kept_lines(&kept) {
+    for line in stored_state_lines(&state) {
         screen.note(&format!("  {line}"))?;
     }
     screen.note(&format!(
         "The same program gets all of it again. Any other program gets none of it: it is blocked until you decide with \
          `ironcurtain servers identity {name}`."
     ))?;
-    Ok(kept_fields(&kept).into())
+    Ok(stored_state_fields(&state).into())
 }
 
 /// Returns a line for each item stored under the name.
-fn kept_lines(kept: &KeptUnderName) -> Vec<String> {
-    let mut lines: Vec<String> = kept.grants.iter().map(grant_line).collect();
-    lines.extend(kept.data.as_ref().map(|data| format!("its data in {}", data.display())));
-    if kept.annotated > 0 {
-        lines.push(format!("the review of {}", crate::lines::counted(kept.annotated, "tool")));
+fn stored_state_lines(state: &StoredServerState) -> Vec<String> {
+    let mut lines: Vec<String> = state.grants.iter().map(grant_line).collect();
+    lines.extend(state.data.as_ref().map(|data| format!("its data in {}", data.display())));
+    if state.annotated > 0 {
+        lines.push(format!("the review of {}", crate::text_lines::counted(state.annotated, "tool")));
     }
-    lines.extend(kept.secrets.iter().map(|secret| format!("its secret `{secret}`")));
+    lines.extend(state.secrets.iter().map(|secret| format!("its secret `{secret}`")));
     lines
 }
 
@@ -91,13 +91,13 @@ fn grant_line(grant: &StandingGrant) -> String {
     format!("the permission to {access} {}, for {}", grant.what, grant.subject.client_name)
 }
 
-fn kept_fields(kept: &KeptUnderName) -> Map<String, Value> {
-    let grants: Vec<&str> = kept.grants.iter().map(|grant| grant.id.as_str()).collect();
+fn stored_state_fields(state: &StoredServerState) -> Map<String, Value> {
+    let grants: Vec<&str> = state.grants.iter().map(|grant| grant.id.as_str()).collect();
     let fields = [
         ("grants", json!(grants)),
-        ("data", json!(kept.data.as_ref().map(|data| data.display().to_string()))),
-        ("annotatedTools", json!(kept.annotated)),
-        ("secrets", json!(kept.secrets)),
+        ("data", json!(state.data.as_ref().map(|data| data.display().to_string()))),
+        ("annotatedTools", json!(state.annotated)),
+        ("secrets", json!(state.secrets)),
     ];
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -110,7 +110,7 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     }
     for server in &all {
         text.line(format_args!("{}: {}", server.name, server.change));
-        text.line(format_args!("  Suspended: {}", server.kept));
+        text.line(format_args!("  Suspended: {}", server.stored_state));
     }
     screen.show(&text, &json!({ "suspended": all.iter().map(value).collect::<Vec<_>>() }))?;
     Ok(ExitCode::SUCCESS)
@@ -119,12 +119,12 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
 fn describe(server: &SuspendedServer) -> TextLines {
     let (name, mut text) = (&server.name, TextLines::default());
     text.line(format_args!("{name} is not the program that you allowed before: {}.", server.change));
-    if let Some(before) = server.before() {
+    if let Some(before) = server.previous_program() {
         text.line(format_args!("  old program  {before}"));
     }
-    text.line(format_args!("  new program  {}", server.now()));
+    text.line(format_args!("  new program  {}", server.current_program()));
     text.line("Suspended:");
-    for line in kept_lines(&server.kept) {
+    for line in stored_state_lines(&server.stored_state) {
         text.line(format_args!("  {line}"));
     }
     text.line("Keep it only if you changed or updated the program yourself.");
@@ -134,11 +134,11 @@ fn describe(server: &SuspendedServer) -> TextLines {
 }
 
 fn value(server: &SuspendedServer) -> Value {
-    let mut fields = kept_fields(&server.kept);
+    let mut fields = stored_state_fields(&server.stored_state);
     fields.insert("server".to_owned(), json!(server.name));
     fields.insert("change".to_owned(), json!(server.change));
-    fields.insert("oldProgram".to_owned(), json!(server.before()));
-    fields.insert("newProgram".to_owned(), json!(server.now()));
+    fields.insert("oldProgram".to_owned(), json!(server.previous_program()));
+    fields.insert("newProgram".to_owned(), json!(server.current_program()));
     fields.into()
 }
 
@@ -146,7 +146,7 @@ fn keep(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::Result<E
     if !accepted("Give all of it to the new program?", yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
-    server.keep()?;
+    server.keep_state()?;
     screen.note("Kept. Restart the server in your client.")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -155,10 +155,10 @@ fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::
     if !accepted("Set all of it aside?", yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
-    let revoking = (!server.kept.grants.is_empty()).then(Connection::open).transpose()?;
-    let file = server.note_put_aside()?;
-    if let Some(mut connection) = revoking {
-        for grant in &server.kept.grants {
+    let connection = (!server.stored_state.grants.is_empty()).then(Connection::open).transpose()?;
+    let file = server.write_inventory()?;
+    if let Some(mut connection) = connection {
+        for grant in &server.stored_state.grants {
             match connection.ask(Request::Revoke { grant: grant.id.clone() }) {
                 // A refusal means that the grant has already been revoked.
                 Err(problem) if !problem.is::<Refused>() => return Err(problem),

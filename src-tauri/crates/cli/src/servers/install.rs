@@ -3,8 +3,8 @@
 //! - Shows how a new version differs. Switches to it only after the user's confirmation or with `--yes`.
 
 use super::programs;
-use crate::lines::TextLines;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use clap::Args;
 use ironcurtain_admin::install::{
     Installed, Installer, ToolChange, Update, UpdateCheck, check_for_update, install as install_package,
@@ -22,7 +22,7 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum length of a displayed description in characters.
-const DESCRIPTION: usize = 300;
+const MAX_DESCRIPTION_LEN: usize = 300;
 
 /// Options of `servers install`.
 #[derive(Debug, Args)]
@@ -58,13 +58,13 @@ pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// Finds a different version of a server's package, and asks for confirmation to switch to it.
+/// Finds a different version of a server's package and asks for confirmation to switch to it.
 pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
-    let found = runtime()?.block_on(check_for_update(&installer, &options.name, options.to.as_deref()))?;
-    let update = match found {
+    let check = runtime()?.block_on(check_for_update(&installer, &options.name, options.to.as_deref()))?;
+    let update = match check {
         UpdateCheck::Found(update) => update,
-        UpdateCheck::Newest(version) => {
+        UpdateCheck::UpToDate(version) => {
             let text = format!("`{}` is already at version {version}.", options.name);
             let json = json!({ "server": options.name, "from": version, "to": version });
             screen.show(&[text].into_iter().collect(), &json)?;
@@ -96,12 +96,12 @@ pub fn state_json(state: &PackageState) -> Value {
 }
 
 fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Result<Installer> {
-    let waiting = Some(waiting as fn(&str));
-    Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: TIMEOUT, waiting })
+    let on_wait = Some(announce_wait as fn(&str));
+    Ok(Installer { secrets, home, programs: programs()?, allow_root, timeout: TIMEOUT, on_wait })
 }
 
 /// Prints that this installation is waiting for another server's installation.
-pub(super) fn waiting(other: &str) {
+pub(super) fn announce_wait(other: &str) {
     // Ignores the error: showing progress is optional.
     let _ =
         writeln!(io::stderr(), "Waiting for another installation ({}) to finish ...", visible::line(other));
@@ -120,15 +120,15 @@ fn installed_json(installed: &Installed) -> Value {
         "integrity": record.integrity,
         "hash": record.hash,
         "folder": installed.folder.display().to_string(),
-        "already": installed.already,
+        "already": installed.was_installed,
     })
 }
 
 fn installed_text(installed: &Installed) -> TextLines {
     let record = &installed.record;
-    let package = record.spelled();
+    let package = record.package_spec();
     let mut text = TextLines::default();
-    text.line(if installed.already {
+    text.line(if installed.was_installed {
         format!("`{package}` is already installed and unchanged.")
     } else {
         format!("Installed `{package}` without running any of its code.")
@@ -140,13 +140,13 @@ fn installed_text(installed: &Installed) -> TextLines {
     text
 }
 
-fn update_json(server: &str, update: &Update, taken: bool) -> Value {
+fn update_json(server: &str, update: &Update, is_switched: bool) -> Value {
     let tools = update.tools.iter().map(|change| match change {
-        ToolChange::New { name, description } => {
+        ToolChange::Added { name, description } => {
             json!({ "name": name, "change": "new", "description": description })
         }
-        ToolChange::Gone { name } => json!({ "name": name, "change": "gone" }),
-        ToolChange::Other { name, description, arguments, hints } => json!({
+        ToolChange::Removed { name } => json!({ "name": name, "change": "gone" }),
+        ToolChange::Changed { name, description, arguments, hints } => json!({
             "name": name,
             "change": "other",
             "description": description.as_ref().map(|(before, after)| json!({ "before": before, "after": after })),
@@ -161,30 +161,30 @@ fn update_json(server: &str, update: &Update, taken: bool) -> Value {
         "notCompared": update.not_compared.as_ref().map(ToString::to_string),
         "tools": tools.collect::<Vec<_>>(),
         "changesEntry": update.changes_entry(),
-        "taken": taken,
+        "taken": is_switched,
     })
 }
 
 fn update_text(server: &str, update: &Update) -> TextLines {
     let mut lines = TextLines::default();
     lines.line(format_args!("{server}: from version {} to {}", update.from, update.to));
-    let short = |text: &str| visible::head(text, DESCRIPTION);
+    let short = |text: &str| visible::head(text, MAX_DESCRIPTION_LEN);
     if let Some(problem) = &update.not_compared {
         lines.quoting(format_args!("  NOT COMPARED, so review each of its tools: {problem}"));
     }
     for change in &update.tools {
         match change {
-            ToolChange::New { name, description } if update.not_compared.is_some() => {
+            ToolChange::Added { name, description } if update.not_compared.is_some() => {
                 lines.line(format_args!("  {name}: {}", short(description)));
             }
-            ToolChange::New { name, description } => {
+            ToolChange::Added { name, description } => {
                 lines.line(format_args!(
                     "  {name}: NEW, refused until it is annotated: {}",
                     short(description)
                 ));
             }
-            ToolChange::Gone { name } => lines.line(format_args!("  {name}: removed")),
-            ToolChange::Other { name, description, arguments, hints } => {
+            ToolChange::Removed { name } => lines.line(format_args!("  {name}: removed")),
+            ToolChange::Changed { name, description, arguments, hints } => {
                 if let Some((before, after)) = description {
                     lines.line(format_args!("  {name}: old description: {}", short(before)));
                     lines.line(format_args!("  {name}: new description: {}", short(after)));

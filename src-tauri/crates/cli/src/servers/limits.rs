@@ -1,8 +1,8 @@
 //! `servers limits`: shows and changes a server's resource limits.
 
 use super::change::accepted;
-use crate::lines::TextLines;
 use crate::screen::Screen;
+use crate::text_lines::TextLines;
 use anyhow::Context;
 use clap::Args;
 use ironcurtain_admin::UnknownServer;
@@ -19,7 +19,7 @@ pub struct LimitsOptions {
     name: String,
     /// New limits, such as `memory=512` (MiB), `processor=50` (percent of one), `processes=64`, `open-files=1024`,
     /// `file-size=100` (MiB) or `tmp-size=64` (MiB); `memory=default` for the default.
-    #[arg(value_parser = wish, value_name = "LIMIT=VALUE")]
+    #[arg(value_parser = parse_limit, value_name = "LIMIT=VALUE")]
     wanted: Vec<(Limit, Option<u64>)>,
     /// Write without asking.
     #[arg(long)]
@@ -32,10 +32,13 @@ pub fn perform(home: &Home, options: &LimitsOptions, screen: Screen) -> anyhow::
         return show(home, &options.name, screen);
     }
     let change = LimitsChange::plan(home, &options.name, &options.wanted.iter().copied().collect())?;
-    let mut out: TextLines = change.differences.iter().map(|one| &one.words).collect();
+    let mut out: TextLines = change.differences.iter().map(|one| &one.description).collect();
     change.diff.lines().for_each(|line| out.line(format_args!("  {line}")));
-    let differences: Vec<Value> =
-        change.differences.iter().map(|one| json!({ "looser": one.is_looser, "words": one.words })).collect();
+    let differences: Vec<Value> = change
+        .differences
+        .iter()
+        .map(|one| json!({ "looser": one.is_looser, "words": one.description }))
+        .collect();
     screen.show(&out, &json!({ "server": change.server, "differences": differences }))?;
     if !accepted("Write this?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
@@ -48,7 +51,7 @@ pub fn perform(home: &Home, options: &LimitsOptions, screen: Screen) -> anyhow::
 
 fn show(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     let servers = Servers::load(home)?;
-    let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?;
+    let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::new(&servers, name))?;
     let all = limits(server);
     let mut out = TextLines::default();
     if all.is_empty() {
@@ -56,7 +59,11 @@ fn show(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     }
     for one in &all {
         let default = if one.own.is_none() { " (the default)" } else { "" };
-        out.line(format_args!("{}: {}{default}", one.limit.name(), one.limit.words(one.own.or(one.default))));
+        out.line(format_args!(
+            "{}: {}{default}",
+            one.limit.name(),
+            one.limit.format(one.own.or(one.default))
+        ));
     }
     let values: Vec<Value> = all
         .iter()
@@ -66,7 +73,7 @@ fn show(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn wish(text: &str) -> anyhow::Result<(Limit, Option<u64>)> {
+fn parse_limit(text: &str) -> anyhow::Result<(Limit, Option<u64>)> {
     let (name, value) =
         text.split_once('=').context("expected `LIMIT=VALUE`, such as `memory=512` or `memory=default`")?;
     let limit = serde_json::from_value(json!(name)).with_context(|| format!("unknown limit `{name}`"))?;

@@ -4,9 +4,9 @@
 //!   confirmation.
 //! - Tokens and client secrets are never printed.
 
-use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::secrets::{LoginKeeper, TypedSecret};
+use crate::secrets::{LoginStorage, NewSecret};
+use crate::text_lines::TextLines;
 use anyhow::bail;
 use clap::Args;
 use ironcurtain_admin::login::{LoginOptions, LoginPlan, RedirectAddress, open_in_browser};
@@ -41,7 +41,7 @@ pub struct LoginArguments {
 
 impl LoginArguments {
     /// Returns the arguments for a login without options.
-    pub fn at(name: &str) -> Self {
+    pub fn for_server(name: &str) -> Self {
         let name = name.to_owned();
         Self { name, client_id: None, redirect: None, client_secret: false, scope: None, no_browser: false }
     }
@@ -54,19 +54,19 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
         bail!("a login needs your answer: run this in a terminal: ironcurtain servers login {name}");
     }
     home.prepare()?;
-    let Some(keeper) = LoginKeeper::open(screen)? else {
+    let Some(storage) = LoginStorage::open(screen)? else {
         screen.note("Nothing was stored.")?;
         return Ok(ExitCode::FAILURE);
     };
     let client_secret = match arguments.client_secret {
-        true => Some(TypedSecret::line(&format!("Client secret for `{name}`"))?),
+        true => Some(NewSecret::line(&format!("Client secret for `{name}`"))?),
         false => None,
     };
     let scopes = arguments.scope.as_ref().map(|all| all.split_whitespace().map(str::to_owned).collect());
     let (client_id, redirect) = (arguments.client_id.clone(), arguments.redirect.clone());
     let options = LoginOptions { client_id, client_secret, redirect, scopes };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let plan = runtime.block_on(LoginPlan::discover(home, keeper.store(), (name, options)))?;
+    let plan = runtime.block_on(LoginPlan::discover(home, storage.store(), (name, options)))?;
     let lines: TextLines = plan.lines().iter().collect();
     screen.show(&lines, &json!({}))?;
     if !screen.confirmed(&plan.question())? {
@@ -74,19 +74,19 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
         return Ok(ExitCode::FAILURE);
     }
     let opened = |page: &url::Url| {
-        let is_open = !arguments.no_browser && open_in_browser(page);
+        let is_browser_open = !arguments.no_browser && open_in_browser(page);
         let shows =
             || screen.note("Open this page in your browser:").and_then(|()| screen.note(page.as_str()));
-        let is_shown = is_open || shows().is_ok();
-        is_shown && screen.note("Waiting for your browser, for at most five minutes ...").is_ok()
+        let is_page_visible = is_browser_open || shows().is_ok();
+        is_page_visible && screen.note("Waiting for your browser, for at most five minutes ...").is_ok()
     };
     let mut login = runtime.block_on(plan.perform(opened))?;
-    let scopes = match login.mark.scopes.as_slice() {
+    let scopes = match login.record.scopes.as_slice() {
         [] => String::new(),
         scopes => format!(" ({})", scopes.join(", ")),
     };
     let replaced = login.replaced.take();
-    keeper.keep(login)?;
+    storage.save(login)?;
     if let Some(replaced) = replaced {
         runtime.block_on(replaced.revoke());
     }
@@ -98,17 +98,17 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
 
 /// Logs out of a server.
 pub fn logout(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
-    let ended = LoginKeeper::end(home, name)?;
-    let text = ended_text(name, ended.as_ref());
-    let is_revoked = ended.as_ref().is_some_and(|ended| ended.is_revoked);
-    let value = json!({ "loggedOut": ended.is_some(), "revoked": is_revoked });
+    let logged_out = LoginStorage::log_out(home, name)?;
+    let text = logout_text(name, logged_out.as_ref());
+    let is_revoked = logged_out.as_ref().is_some_and(|logged_out| logged_out.is_revoked);
+    let value = json!({ "loggedOut": logged_out.is_some(), "revoked": is_revoked });
     screen.show(&[text.as_str()].into_iter().collect(), &value)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Describes the outcome of a logout for the user.
-pub fn ended_text(name: &str, ended: Option<&EndedLoginView>) -> String {
-    match ended {
+pub fn logout_text(name: &str, logged_out: Option<&EndedLoginView>) -> String {
+    match logged_out {
         Some(EndedLoginView { is_revoked: true, .. }) => {
             format!("You are logged out of `{name}`. Its tokens were revoked, and deleted here.")
         }

@@ -36,10 +36,10 @@ impl Desktop {
     /// Finds the display without the user manager.
     pub(super) async fn find(runtime: Option<&Path>) -> Option<Self> {
         let login = tokio::time::timeout(BUS_TIMEOUT, graphical_login()).await.ok().and_then(Result::ok);
-        Self::of(login, runtime)
+        Self::detect(login, runtime)
     }
 
-    fn of(login: Option<Login>, runtime: Option<&Path>) -> Option<Self> {
+    fn detect(login: Option<Login>, runtime: Option<&Path>) -> Option<Self> {
         match login {
             Some(login) if login.kind == "x11" && !login.display.is_empty() && !login.is_remote => {
                 Some(Self::X11(login.display))
@@ -113,21 +113,24 @@ mod tests {
     fn display_comes_from_logind_or_a_socket_of_the_user() {
         let runtime = tempfile::tempdir().unwrap();
         let runtime = runtime.path();
-        assert_eq!(Desktop::of(None, Some(runtime)), None);
+        assert_eq!(Desktop::detect(None, Some(runtime)), None);
         std::fs::write(runtime.join("wayland-0"), "no socket").unwrap();
-        assert_eq!(Desktop::of(login("wayland", "", false), Some(runtime)), None);
+        assert_eq!(Desktop::detect(login("wayland", "", false), Some(runtime)), None);
         let _socket = UnixListener::bind(runtime.join("wayland-1")).unwrap();
         let wayland = Some(Desktop::Wayland("wayland-1".into()));
-        assert_eq!(Desktop::of(login("wayland", "", false), Some(runtime)), wayland);
-        assert_eq!(Desktop::of(login("tty", "", false), Some(runtime)), wayland);
-        assert_eq!(Desktop::of(None, Some(runtime)), wayland);
-        assert_eq!(Desktop::of(login("x11", ":0", false), Some(runtime)), Some(Desktop::X11(":0".into())));
+        assert_eq!(Desktop::detect(login("wayland", "", false), Some(runtime)), wayland);
+        assert_eq!(Desktop::detect(login("tty", "", false), Some(runtime)), wayland);
+        assert_eq!(Desktop::detect(None, Some(runtime)), wayland);
+        assert_eq!(
+            Desktop::detect(login("x11", ":0", false), Some(runtime)),
+            Some(Desktop::X11(":0".into()))
+        );
     }
 
     #[test]
     fn remote_login_has_no_display_here() {
         let runtime = tempfile::tempdir().unwrap();
         let _socket = UnixListener::bind(runtime.path().join("wayland-0")).unwrap();
-        assert_eq!(Desktop::of(login("x11", "localhost:10", true), Some(runtime.path())), None);
+        assert_eq!(Desktop::detect(login("x11", "localhost:10", true), Some(runtime.path())), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Tests the error messages for invalid files and arguments, as text and as JSON.
 
-use crate::home::{Home, docs, said};
+use crate::home::{Home, docs, output_text};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,11 +8,11 @@ use std::process::Output;
 
 /// Returns the error that a command printed as JSON. Asserts that standard error contains the same message.
 fn error(output: &Output) -> Value {
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = String::from_utf8(output.stderr.clone()).unwrap();
-    let message = told["error"]["message"].as_str().unwrap();
+    let message = report["error"]["message"].as_str().unwrap();
     assert!(text.contains(message), "{text}: {message}");
-    told["error"].clone()
+    report["error"].clone()
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn json_errors_contain_the_problem_and_its_location() {
         home.file("broken.json", &json!({ "rules": [{ "name": "r", "if": { "tol": [] }, "then": "deny" }] }));
     let (folder, pipe) = (home.path("person").to_str().unwrap().to_owned(), home.pipe("pipe"));
     let missing =
-        json!({ "message": "failed to read `/missing`: there is no such file", "file": "/missing" });
+        json!({ "message": "failed to read `/missing`: the file does not exist", "file": "/missing" });
     let is = |file: &str, kind: &str| {
         let message = format!("failed to read `{file}`: it is {kind}, not a regular file");
         json!({ "message": message, "file": file })
@@ -85,7 +85,7 @@ fn audit_log_that_is_not_a_regular_file_does_not_block() {
     let refused = |file: &str, kind: &str| {
         let expected = format!("failed to open `{file}`: it is {kind}, not a regular file");
         for command in [["policy", "replay"], ["audit", "verify"], ["audit", "search"], ["audit", "export"]] {
-            let (good, text) = said(&run(&command));
+            let (good, text) = output_text(&run(&command));
             assert!(!good && text.contains(&expected), "{command:?}: {text}");
         }
     };
@@ -98,20 +98,20 @@ fn audit_log_that_is_not_a_regular_file_does_not_block() {
     let closed = home.pipe("ic/state/audit/audit-000000000001.jsonl");
     refused(&closed, "a named pipe");
     std::fs::remove_file(&closed).unwrap();
-    let (good, text) = said(&run(&["audit", "verify"]));
+    let (good, text) = output_text(&run(&["audit", "verify"]));
     assert!(good, "{text}");
 }
 
 #[test]
 fn scenarios_are_parsed_strictly() {
     let home = Home::new();
-    let told = |text: &str| {
+    let report = |text: &str| {
         let file = home.path("s.json");
         std::fs::write(&file, text).unwrap();
         home.text(&["simulate", file.to_str().unwrap()]).1
     };
     let scenario = r#"{"name":"n","server":"s","tool":"t","arguments":{"a":1},"expect":"deny"}"#;
-    let all = |scenario: &str| told(&format!("{{\"scenarios\": [\n{scenario}]}}"));
+    let all = |scenario: &str| report(&format!("{{\"scenarios\": [\n{scenario}]}}"));
     assert_eq!(all(scenario), "1 scenario, 0 failed.\n");
     for (text, message) in [
         (scenario.replace("\"a\":1", "\"a\":1,\"a\":2"), "line 2: `a` comes twice"),
@@ -126,10 +126,12 @@ fn scenarios_are_parsed_strictly() {
         (scenario.replace("deny", "no"), "line 2: scenario `n`, `scenarios[0].expect`: unknown variant `no`"),
         ("[\"n\",\"s\",\"t\",{},\"deny\",null]".to_owned(), "line 2: `scenarios[0]`: invalid type: list"),
     ] {
-        let told = all(&text);
-        assert!(told.contains(&format!("s.json`, {message}")), "{told}");
+        let report = all(&text);
+        assert!(report.contains(&format!("s.json`, {message}")), "{report}");
     }
-    assert!(told("{\"schemaVersion\": 2, \"scenarios\": []}").contains("line 1: `schemaVersion` must be 1"));
+    assert!(
+        report("{\"schemaVersion\": 2, \"scenarios\": []}").contains("line 1: `schemaVersion` must be 1")
+    );
 }
 
 #[test]
@@ -141,9 +143,9 @@ fn file_names_that_are_not_utf_8_are_reported() {
     for (action, content) in [("check", policy), ("simulate", scenarios)] {
         std::fs::write(&name, content.to_string()).unwrap();
         let output = home.ironcurtain().args(["policy", "--json", action]).arg(&name).output().unwrap();
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(output.status.success(), "{action}");
-        assert!(told["file"].as_str().unwrap().ends_with("a\u{fffd}.json"), "{told}");
+        assert!(report["file"].as_str().unwrap().ends_with("a\u{fffd}.json"), "{report}");
         std::fs::write(&name, "[]").unwrap();
         let output = home.ironcurtain().args(["policy", action]).arg(&name).output().unwrap();
         let all = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();

@@ -76,8 +76,8 @@ fn ambiguous_client_name_is_rejected() {
         grant(&home, id, [client, "Agent", "filesystem"], "tree", "/x", [true; 3]);
     }
     let (good, text) = home.text(&explain("{}", "Agent"));
-    let told = "several clients are named `Agent`; use `/opt/a` or `/opt/b` or `/opt/c`";
-    assert!(!good && text.contains(told), "{text}");
+    let report = "several clients are named `Agent`; use `/opt/a` or `/opt/b` or `/opt/c`";
+    assert!(!good && text.contains(report), "{text}");
     let found = home.json(&explain("{}", "/opt/c"));
     assert_eq!(found["client"]["grants"].as_array().map(Vec::len), Some(2));
 }

@@ -48,7 +48,7 @@ impl Home {
     }
 
     pub(crate) fn text(&self, arguments: &[&str]) -> (bool, String) {
-        said(&self.run(arguments))
+        output_text(&self.run(arguments))
     }
 
     /// Starts the trusted process and waits until it answers.
@@ -79,7 +79,7 @@ impl Home {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Creates a named pipe without a writer, so that reading it blocks.
+    /// Creates a named pipe without a writer so that reading it blocks.
     pub(crate) fn pipe(&self, below: &str) -> String {
         let path = self.path(below);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -116,7 +116,7 @@ impl Drop for Running<'_> {
 }
 
 /// Returns `true` if the command succeeded, together with its complete output.
-pub(crate) fn said(output: &Output) -> (bool, String) {
+pub(crate) fn output_text(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }

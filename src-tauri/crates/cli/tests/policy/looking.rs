@@ -126,7 +126,7 @@ fn findings_have_lines_in_json() {
     for (text, line, message) in [
         ("{\n\"rules\": [\n}", 3, "expected value (column 1)"),
         ("{\n\"rules\": {}}", 2, "`rules`: invalid type: object, expected a list"),
-        ("\u{feff}{}", 1, "it begins with a byte order mark: save it as UTF-8 without one"),
+        ("\u{feff}{}", 1, "it begins with a byte order mark; save it as UTF-8 without one"),
     ] {
         let found = home.json(&["check", &file(text)]);
         let path = home.path("p.json");
@@ -236,9 +236,12 @@ fn failed_scenarios_are_reported_with_the_reason() {
         home.file("by.json", &json!({ "scenarios": [by] }))
     };
     let found = home.json(&["simulate", &by("rest")]);
-    let told = &found["scenarios"][0];
+    let report = &found["scenarios"][0];
     let (rule, reason) = (json!("docs"), json!("documents"));
-    assert_eq!((&told["expectedRule"], &told["rule"], &told["reason"]), (&json!("rest"), &rule, &reason));
+    assert_eq!(
+        (&report["expectedRule"], &report["rule"], &report["reason"]),
+        (&json!("rest"), &rule, &reason)
+    );
     let failed =
         "FAILED `docs`: expected allow by `rest`, found allow by `docs`: documents\n1 scenario, 1 failed.\n";
     assert_eq!(home.text(&["simulate", &by("rest")]), (false, failed.to_owned()));

@@ -1,6 +1,6 @@
 //! Tests that untrusted text in the output can neither control the terminal nor start a line.
 
-use crate::home::{Home, docs, said};
+use crate::home::{Home, docs, output_text};
 use crate::record::{self, call};
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ const LAST_WORD: &str = "`FORGED\\u{202e}\\u{9b}y`";
 
 /// Returns a command's complete output. Asserts that it contains no control characters.
 fn shown(home: &Home, arguments: &[&str]) -> String {
-    let (_, text) = said(&home.ironcurtain().args(arguments).output().unwrap());
+    let (_, text) = output_text(&home.ironcurtain().args(arguments).output().unwrap());
     assert!([SHOWN, QUOTED, LAST_WORD].iter().any(|shown| text.contains(shown)), "{arguments:?}: {text:?}");
     safe(&text);
     assert!(!text.lines().any(|line| line.starts_with("FORGED")), "{text}");
@@ -130,8 +130,8 @@ fn closed_pipe_ends_the_command_silently() {
         drop(reader);
         let output = run(writer.into());
         assert_eq!(output.status.code(), Some(141), "{arguments:?}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.is_empty() || arguments.contains(&"/missing"), "{arguments:?}: {told}");
+        let report = String::from_utf8(output.stderr).unwrap();
+        assert!(report.is_empty() || arguments.contains(&"/missing"), "{arguments:?}: {report}");
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         assert_eq!(run(full.into()).status.code(), Some(1), "{arguments:?}");
         assert!([Some(0), Some(1)].contains(&run(Stdio::piped()).status.code()), "{arguments:?}");

@@ -10,12 +10,12 @@ pub(crate) const LOG: &str = "ic/state/audit/audit.jsonl";
 /// Time of the first entry. Each subsequent entry is one second newer.
 const BEGAN_MS: u64 = 1_700_000_000_000;
 
-/// Returns the log entry of a decided call. `on` is the server and the tool, `said` the decision and the rule.
-pub(crate) fn call(on: [&str; 2], arguments: &Value, paths: &[&str], said: [&str; 2]) -> Value {
+/// Returns the log entry of a decided call. `on` is the server and the tool, `output_text` the decision and the rule.
+pub(crate) fn call(on: [&str; 2], arguments: &Value, paths: &[&str], output_text: [&str; 2]) -> Value {
     json!({
         "event": "decision", "summary": "decided", "session": "s1", "client": "claude",
         "serverName": on[0], "toolName": on[1], "arguments": arguments, "paths": paths,
-        "policyDecision": { "status": said[0], "rule": said[1], "reason": "then" },
+        "policyDecision": { "status": output_text[0], "rule": output_text[1], "reason": "then" },
     })
 }
 

@@ -24,9 +24,9 @@ fn home() -> Home {
     home
 }
 
-fn reading(home: &Home, below: &str, said: [&str; 2]) -> Value {
+fn reading(home: &Home, below: &str, output_text: [&str; 2]) -> Value {
     let path = home.path(below).to_str().unwrap().to_owned();
-    call(READ, &json!({ "path": path }), &[&path], said)
+    call(READ, &json!({ "path": path }), &[&path], output_text)
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn first_five_of_similar_calls_are_listed() {
         record::write(&home, &calls);
         home.text(&["replay"]).1.lines().next().unwrap().to_owned()
     };
-    let told = "LOOSER: filesystem/read_text_file from escalate (`old`) to allow (`docs`)";
-    assert_eq!(alike(5), format!("{told}, 5 calls (entries 1, 2, 3, 4, 5)"));
-    assert_eq!(alike(7), format!("{told}, 7 calls (entries 1, 2, 3, 4, 5 and 2 more)"));
+    let report = "LOOSER: filesystem/read_text_file from escalate (`old`) to allow (`docs`)";
+    assert_eq!(alike(5), format!("{report}, 5 calls (entries 1, 2, 3, 4, 5)"));
+    assert_eq!(alike(7), format!("{report}, 7 calls (entries 1, 2, 3, 4, 5 and 2 more)"));
 }
 
 #[test]
@@ -149,8 +149,8 @@ fn entries_after_a_change_of_the_log_are_not_replayed() {
     std::fs::write(&log, whole.replace("docs/b.txt", "docs/x.txt")).unwrap();
     let (good, text) = home.text(&["replay"]);
     assert!(!good);
-    let told = "THE AUDIT LOG WAS CHANGED after 1 entries: line 2: its content does not match its hash; later entries";
-    assert!(text.contains(told), "{text}");
+    let report = "THE AUDIT LOG WAS CHANGED after 1 entries: line 2: its content does not match its hash; later entries";
+    assert!(text.contains(report), "{text}");
     assert!(
         text.ends_with("1 call recorded: 0 looser, 0 stricter, 1 unchanged, 0 not replayed.\n"),
         "{text}"

@@ -1,6 +1,6 @@
 //! Tests that the trusted process does not start with an invalid policy.
 
-use crate::home::{Home, docs, said};
+use crate::home::{Home, docs, output_text};
 use serde_json::{Value, json};
 
 const IN_FORCE: &str = "ic/config/policy/compiled-policy.json";
@@ -15,9 +15,9 @@ fn rule_that_contradicts_its_example_prevents_the_start() {
         policy
     };
     let file = home.file(IN_FORCE, &policy("~/other/a.txt"));
-    let told = refusal(&home);
+    let report = refusal(&home);
     let place = format!("`{file}`, line 1, rule `docs`, field `examples.match[0]`: the rule does not cover");
-    assert!(told.contains(&place), "{told}");
+    assert!(report.contains(&place), "{report}");
     home.file(IN_FORCE, &policy("~/docs/a.txt"));
     home.start().stop();
 }
@@ -45,8 +45,8 @@ fn start_errors_name_the_location() {
     for (below, text, place) in mistakes {
         let file = home.file(below, &Value::Null);
         std::fs::write(&file, text).unwrap();
-        let told = refusal(&home);
-        assert!(told.contains(&format!("`{file}`{place}")), "{told}");
+        let report = refusal(&home);
+        assert!(report.contains(&format!("`{file}`{place}")), "{report}");
         std::fs::remove_file(&file).unwrap();
     }
     home.start().stop();
@@ -54,7 +54,8 @@ fn start_errors_name_the_location() {
 
 /// Returns the error of a trusted process that fails to start.
 fn refusal(home: &Home) -> String {
-    let (started, told) = said(&home.ironcurtain().args(["daemon", "--allow-root"]).output().unwrap());
-    assert!(!started, "{told}");
-    told
+    let (started, report) =
+        output_text(&home.ironcurtain().args(["daemon", "--allow-root"]).output().unwrap());
+    assert!(!started, "{report}");
+    report
 }

@@ -21,15 +21,15 @@ impl JsoncDocument {
     pub(crate) fn entries(&self, keys: &[&str]) -> Result<Vec<(String, Value)>, DocumentError> {
         let Some(mut object) = self.object()? else { return Ok(Vec::new()) };
         for key in keys {
-            let Some(property) = only(&object, key)? else { return Ok(Vec::new()) };
+            let Some(property) = single_property(&object, key)? else { return Ok(Vec::new()) };
             object = property.object_value().ok_or_else(|| DocumentError::NoEntries((*key).to_owned()))?;
         }
         let entry = |property: CstObjectProp| {
             let name = property.decoded_name()?;
             Some((name, property.to_serde_value()?))
         };
-        let unusual = || DocumentError::NoEntries(keys.join("."));
-        object.properties().into_iter().map(|property| entry(property).ok_or_else(unusual)).collect()
+        let unsupported = || DocumentError::NoEntries(keys.join("."));
+        object.properties().into_iter().map(|property| entry(property).ok_or_else(unsupported)).collect()
     }
 
     pub(crate) fn set(&mut self, keys: &[&str], name: &str, value: &Value) -> Result<(), DocumentError> {
@@ -38,14 +38,14 @@ impl JsoncDocument {
             None => self.root.object_value_or_set(),
         };
         for key in keys {
-            object = match only(&object, key)? {
+            object = match single_property(&object, key)? {
                 None => object.object_value_or_set(key),
                 Some(property) => {
                     property.object_value().ok_or_else(|| DocumentError::NoEntries((*key).to_owned()))?
                 }
             };
         }
-        match only(&object, name)? {
+        match single_property(&object, name)? {
             Some(property) => property.set_value(input(value)),
             None => drop(object.append(name, input(value))),
         }
@@ -55,10 +55,10 @@ impl JsoncDocument {
     pub(crate) fn remove(&mut self, keys: &[&str], name: &str) -> Result<(), DocumentError> {
         let Some(mut object) = self.object()? else { return Ok(()) };
         for key in keys {
-            let Some(property) = only(&object, key)? else { return Ok(()) };
+            let Some(property) = single_property(&object, key)? else { return Ok(()) };
             object = property.object_value().ok_or_else(|| DocumentError::NoEntries((*key).to_owned()))?;
         }
-        if let Some(property) = only(&object, name)? {
+        if let Some(property) = single_property(&object, name)? {
             property.remove();
         }
         Ok(())
@@ -94,11 +94,11 @@ fn options() -> ParseOptions {
     }
 }
 
-fn only(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, DocumentError> {
+fn single_property(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, DocumentError> {
     let mut named = object.properties().into_iter().filter(|p| p.decoded_name().as_deref() == Some(name));
     match (named.next(), named.next()) {
         (found, None) => Ok(found),
-        (_, Some(_)) => Err(DocumentError::Twice(name.to_owned())),
+        (_, Some(_)) => Err(DocumentError::Duplicate(name.to_owned())),
     }
 }
 

@@ -23,13 +23,15 @@ impl TomlDocument {
             let Some(item) = table.get(key) else { return Ok(Vec::new()) };
             table = item.as_table_like().ok_or_else(|| DocumentError::NoEntries((*key).to_owned()))?;
         }
-        let unusual = |name: &str| DocumentError::Unusual(name.to_owned());
-        let entry = |(name, item)| Ok((str::to_owned(name), read(item).ok_or_else(|| unusual(name))?));
+        let unsupported = |name: &str| DocumentError::UnsupportedLayout(name.to_owned());
+        let entry = |(name, item)| Ok((str::to_owned(name), read(item).ok_or_else(|| unsupported(name))?));
         table.iter().map(entry).collect()
     }
 
     pub(crate) fn set(&mut self, keys: &[&str], name: &str, value: &Value) -> Result<(), DocumentError> {
-        let Value::Object(members) = value else { return Err(DocumentError::Unusual(name.to_owned())) };
+        let Value::Object(members) = value else {
+            return Err(DocumentError::UnsupportedLayout(name.to_owned()));
+        };
         let mut table: &mut dyn TableLike = self.tree.as_table_mut();
         for key in keys {
             let missing = || {
@@ -47,19 +49,22 @@ impl TomlDocument {
         match table.get_mut(name) {
             // Editing the entry in place keeps its comments and position.
             Some(old) => {
-                let old = old.as_table_like_mut().ok_or_else(|| DocumentError::Unusual(name.to_owned()))?;
-                let gone: Vec<String> = old
+                let old = old
+                    .as_table_like_mut()
+                    .ok_or_else(|| DocumentError::UnsupportedLayout(name.to_owned()))?;
+                let removed_keys: Vec<String> = old
                     .iter()
                     .map(|(key, _)| key.to_owned())
                     .filter(|key| !members.contains_key(key))
                     .collect();
-                gone.iter().for_each(|key| drop(old.remove(key)));
+                removed_keys.iter().for_each(|key| drop(old.remove(key)));
                 for (key, member) in members {
                     if old.get(key).and_then(read).as_ref() != Some(member) {
                         old.insert(
                             key,
                             Item::Value(
-                                written(member).ok_or_else(|| DocumentError::Unusual(name.to_owned()))?,
+                                to_format_value(member)
+                                    .ok_or_else(|| DocumentError::UnsupportedLayout(name.to_owned()))?,
                             ),
                         );
                     }
@@ -70,7 +75,10 @@ impl TomlDocument {
                 for (key, member) in members {
                     entry.insert(
                         key,
-                        Item::Value(written(member).ok_or_else(|| DocumentError::Unusual(name.to_owned()))?),
+                        Item::Value(
+                            to_format_value(member)
+                                .ok_or_else(|| DocumentError::UnsupportedLayout(name.to_owned()))?,
+                        ),
                     );
                 }
                 table.insert(name, Item::Table(entry));
@@ -124,7 +132,7 @@ fn read_table(table: &dyn TableLike) -> Option<Value> {
 }
 
 /// Converts a value to TOML; `None` if TOML cannot represent it.
-fn written(value: &Value) -> Option<toml_edit::Value> {
+fn to_format_value(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,
         Value::Bool(flag) => (*flag).into(),
@@ -133,11 +141,11 @@ fn written(value: &Value) -> Option<toml_edit::Value> {
             None => number.as_f64()?.into(),
         },
         Value::String(text) => text.as_str().into(),
-        Value::Array(items) => items.iter().map(written).collect::<Option<Array>>()?.into(),
+        Value::Array(items) => items.iter().map(to_format_value).collect::<Option<Array>>()?.into(),
         Value::Object(members) => {
             let mut table = InlineTable::new();
             for (key, member) in members {
-                table.insert(key, written(member)?);
+                table.insert(key, to_format_value(member)?);
             }
             table.into()
         }

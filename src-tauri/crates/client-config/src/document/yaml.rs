@@ -1,6 +1,6 @@
 //! Settings files in YAML. Their entries are a mapping, or a list of mappings with a `name` field.
 
-use super::{DocumentError, Place};
+use super::{DocumentError, EntriesPath};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 use yaml_edit::{MappingBuilder, ScalarType, ScalarValue, SequenceBuilder, YamlError, YamlFile, YamlValue};
@@ -30,81 +30,88 @@ impl YamlDocument {
         Ok(Self { file })
     }
 
-    pub(crate) fn entries(&self, place: Place) -> Result<Vec<(String, Value)>, DocumentError> {
-        let Some(container) = self.container(place)? else { return Ok(Vec::new()) };
-        let no_entries = || DocumentError::NoEntries(place.keys.join("."));
+    pub(crate) fn entries(&self, entries_path: EntriesPath) -> Result<Vec<(String, Value)>, DocumentError> {
+        let Some(container) = self.container(entries_path)? else { return Ok(Vec::new()) };
+        let missing_entries = || DocumentError::NoEntries(entries_path.keys.join("."));
         match container {
-            Value::Object(members) if !place.is_list => Ok(members.into_iter().collect()),
-            Value::Array(items) if place.is_list => {
+            Value::Object(members) if !entries_path.is_list => Ok(members.into_iter().collect()),
+            Value::Array(items) if entries_path.is_list => {
                 let named = |item: Value| Some((item.get("name")?.as_str()?.to_owned(), item));
-                items.into_iter().map(|item| named(item).ok_or_else(no_entries)).collect()
+                items.into_iter().map(|item| named(item).ok_or_else(missing_entries)).collect()
             }
             Value::Null
             | Value::Bool(_)
             | Value::Number(_)
             | Value::String(_)
             | Value::Array(_)
-            | Value::Object(_) => Err(no_entries()),
+            | Value::Object(_) => Err(missing_entries()),
         }
     }
 
-    pub(crate) fn set(&mut self, place: Place, name: &str, value: &Value) -> Result<(), DocumentError> {
-        let Value::Object(members) = value else { return Err(DocumentError::Unusual(name.to_owned())) };
-        let index = self.entries(place)?.iter().position(|(found, _)| found == name);
-        let mapping = written(members);
-        let unusual = || DocumentError::Unusual(name.to_owned());
+    pub(crate) fn set(
+        &mut self,
+        entries_path: EntriesPath,
+        name: &str,
+        value: &Value,
+    ) -> Result<(), DocumentError> {
+        let Value::Object(members) = value else {
+            return Err(DocumentError::UnsupportedLayout(name.to_owned()));
+        };
+        let index = self.entries(entries_path)?.iter().position(|(found, _)| found == name);
+        let mapping = to_format_value(members);
+        let unsupported = || DocumentError::UnsupportedLayout(name.to_owned());
         let document = self.file.ensure_document();
-        let Some((last, way)) = place.keys.split_last() else { return Err(unusual()) };
+        let Some((last, parent_keys)) = entries_path.keys.split_last() else { return Err(unsupported()) };
         let mut parent = document.as_mapping();
-        for key in way {
+        for key in parent_keys {
             parent = parent.and_then(|parent| parent.get_mapping(*key));
         }
-        let has_entries = self.container(place)?.is_some();
+        let has_entries = self.container(entries_path)?.is_some();
         if has_entries {
-            let parent = parent.ok_or_else(unusual)?;
-            let entry = mapping.build_document().as_mapping().ok_or_else(unusual)?;
-            if place.is_list {
-                let entries = parent.get_sequence(*last).ok_or_else(unusual)?;
+            let parent = parent.ok_or_else(unsupported)?;
+            let entry = mapping.build_document().as_mapping().ok_or_else(unsupported)?;
+            if entries_path.is_list {
+                let entries = parent.get_sequence(*last).ok_or_else(unsupported)?;
                 match index {
                     Some(index) => drop(entries.set(index, &entry)),
                     None => entries.push(&entry),
                 }
             } else {
-                parent.get_mapping(*last).ok_or_else(unusual)?.set(name, &entry);
+                parent.get_mapping(*last).ok_or_else(unsupported)?.set(name, &entry);
             }
-        } else if way.is_empty() {
-            let container = if place.is_list {
+        } else if parent_keys.is_empty() {
+            let container = if entries_path.is_list {
                 MappingBuilder::new().insert_sequence(*last, SequenceBuilder::new().insert_mapping(mapping))
             } else {
                 MappingBuilder::new()
                     .insert_mapping(*last, MappingBuilder::new().insert_mapping(name, mapping))
             };
             let container = container.build_document();
-            let value = container.get(*last).ok_or_else(unusual)?;
+            let value = container.get(*last).ok_or_else(unsupported)?;
             document.set(*last, &value);
         } else {
-            return Err(unusual());
+            return Err(unsupported());
         }
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, place: Place, name: &str) -> Result<(), DocumentError> {
-        let Some(index) = self.entries(place)?.iter().position(|(found, _)| found == name) else {
+    pub(crate) fn remove(&mut self, entries_path: EntriesPath, name: &str) -> Result<(), DocumentError> {
+        let Some(index) = self.entries(entries_path)?.iter().position(|(found, _)| found == name) else {
             return Ok(());
         };
-        let unusual = || DocumentError::Unusual(name.to_owned());
-        let (last, way) = place.keys.split_last().ok_or_else(unusual)?;
+        let unsupported = || DocumentError::UnsupportedLayout(name.to_owned());
+        let (last, parent_keys) = entries_path.keys.split_last().ok_or_else(unsupported)?;
         let mut parent =
-            self.file.document().and_then(|document| document.as_mapping()).ok_or_else(unusual)?;
-        for key in way {
-            parent = parent.get_mapping(*key).ok_or_else(unusual)?;
+            self.file.document().and_then(|document| document.as_mapping()).ok_or_else(unsupported)?;
+        for key in parent_keys {
+            parent = parent.get_mapping(*key).ok_or_else(unsupported)?;
         }
-        let removed = if place.is_list {
+        let removed = if entries_path.is_list {
             parent.get_sequence(*last).and_then(|entries| entries.remove(index)).is_some()
         } else {
             parent.get_mapping(*last).and_then(|entries| entries.remove(name)).is_some()
         };
-        if removed { Ok(()) } else { Err(unusual()) }
+        if removed { Ok(()) } else { Err(unsupported()) }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -112,12 +119,12 @@ impl YamlDocument {
     }
 
     /// Returns the value that contains the entries; `None` if it is missing or null.
-    fn container(&self, place: Place) -> Result<Option<Value>, DocumentError> {
+    fn container(&self, entries_path: EntriesPath) -> Result<Option<Value>, DocumentError> {
         let Some(document) = self.file.document() else { return Ok(None) };
         let value = YamlValue::from_document(&document)
             .map_err(|problem| DocumentError::Syntax { line: 1, problem: problem.to_string() })?;
         let mut value = json_of(&value);
-        for key in place.keys {
+        for key in entries_path.keys {
             value = match value {
                 Some(Value::Object(mut members)) => members.remove(*key),
                 Some(Value::Null) | None => None,
@@ -150,7 +157,7 @@ fn json_of(value: &YamlValue) -> Option<Value> {
     Some(if scalar.scalar_type() == ScalarType::Null { Value::Null } else { json!(scalar.value()) })
 }
 
-fn written(members: &Map<String, Value>) -> MappingBuilder {
+fn to_format_value(members: &Map<String, Value>) -> MappingBuilder {
     members.iter().fold(MappingBuilder::new(), |mapping, (key, value)| match value {
         Value::Null => mapping.pair(key, YamlValue::Scalar(ScalarValue::null())),
         Value::Bool(flag) => mapping.pair(key, *flag),
@@ -160,7 +167,7 @@ fn written(members: &Map<String, Value>) -> MappingBuilder {
         },
         Value::String(text) => mapping.pair(key, text),
         Value::Array(items) => mapping.insert_sequence(key, sequence_of(items)),
-        Value::Object(members) => mapping.insert_mapping(key, written(members)),
+        Value::Object(members) => mapping.insert_mapping(key, to_format_value(members)),
     })
 }
 
@@ -174,6 +181,6 @@ fn sequence_of(items: &[Value]) -> SequenceBuilder {
         },
         Value::String(text) => sequence.item(text),
         Value::Array(items) => sequence.insert_sequence(sequence_of(items)),
-        Value::Object(members) => sequence.insert_mapping(written(members)),
+        Value::Object(members) => sequence.insert_mapping(to_format_value(members)),
     })
 }

@@ -16,7 +16,7 @@ pub struct Account {
 impl Account {
     /// Returns the account, or `None` if the user database has no entry for it, as in many containers.
     #[must_use]
-    pub fn of_process() -> Option<Self> {
+    pub fn current() -> Option<Self> {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()?;
         Some(Self { name: user.name, home: user.dir })
     }
@@ -27,24 +27,24 @@ impl Account {
 ///
 /// A repository can set such a variable in a client's settings, so the user is warned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OtherHome {
+pub struct HomeOverride {
     variable: &'static str,
     path: PathBuf,
 }
 
-impl OtherHome {
+impl HomeOverride {
     /// Returns the directory that the environment selects, if it is not the account's own.
-    pub(super) fn of(chosen: Option<&Path>, person: &Path, account: Option<&Account>) -> Option<Self> {
+    pub(super) fn detect(chosen: Option<&Path>, user_home: &Path, account: Option<&Account>) -> Option<Self> {
         if let Some(path) = chosen {
             return Some(Self { variable: HOME_VARIABLE, path: path.to_path_buf() });
         }
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let differs = account.is_some_and(|account| real(&account.home) != real(person));
-        differs.then(|| Self { variable: "HOME", path: person.to_path_buf() })
+        let differs = account.is_some_and(|account| real(&account.home) != real(user_home));
+        differs.then(|| Self { variable: "HOME", path: user_home.to_path_buf() })
     }
 }
 
-impl fmt::Display for OtherHome {
+impl fmt::Display for HomeOverride {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { variable, path } = self;
         write!(f, "Not your usual rules: `{variable}` was set to `{}`", path.display())
@@ -55,9 +55,10 @@ impl fmt::Display for OtherHome {
 mod tests {
     use super::*;
 
-    fn warning(chosen: Option<&str>, person: &str, account: Option<&str>) -> Option<String> {
+    fn warning(chosen: Option<&str>, user_home: &str, account: Option<&str>) -> Option<String> {
         let account = account.map(|home| Account { name: "u".into(), home: home.into() });
-        OtherHome::of(chosen.map(Path::new), Path::new(person), account.as_ref()).map(|it| it.to_string())
+        HomeOverride::detect(chosen.map(Path::new), Path::new(user_home), account.as_ref())
+            .map(|it| it.to_string())
     }
 
     #[test]

@@ -128,8 +128,8 @@ impl ManagedSettings {
             let is_offline = self.network == Some(ManagedNetwork::Never);
             return is_offline.then_some("allows no network, so remote servers cannot be used");
         }
-        let is_free = self.requires_sandbox() && server.sandbox == Sandbox::OptedOut;
-        is_free.then_some("requires a sandbox, and the server's entry has `\"sandbox\": false`")
+        let is_unsandboxed = self.requires_sandbox() && server.sandbox == Sandbox::OptedOut;
+        is_unsandboxed.then_some("requires a sandbox, and the server's entry has `\"sandbox\": false`")
     }
 
     /// Returns `true` if servers without a sandbox do not start.
@@ -226,7 +226,7 @@ mod tests {
         let user: Config =
             serde_json::from_str(r#"{"export":{"url":"https://a.example","paths":"full"}}"#).unwrap();
         let paths = |managed: &Managed, config: &Config| {
-            config.clone().under(Some(managed)).export.map(|export| export.paths)
+            config.clone().restricted(Some(managed)).export.map(|export| export.paths)
         };
         assert_eq!((paths(&managed("{}"), &user), paths(&sets_none, &user)), (full, none));
         assert_eq!(paths(&sets_none, &Config::default()), None, "the setting alone exports nothing");

@@ -40,12 +40,12 @@ pub fn read_root_file(path: &Path) -> Result<String, ManagedError> {
         move |problem| ManagedError::Untrusted { path, problem }
     };
     for folder in path.ancestors().skip(1) {
-        let found = folder
+        let metadata = folder
             .symlink_metadata()
             .map_err(|source| ManagedError::Io { path: folder.to_path_buf(), source })?;
-        check_folder(&found).map_err(untrusted(folder))?;
+        check_folder(&metadata).map_err(untrusted(folder))?;
     }
-    let file = bounded_read::open_unlinked(path).map_err(|source| {
+    let file = bounded_read::open_nofollow(path).map_err(|source| {
         // The parent folders are not links, so only the file itself can be one.
         let is_link = source.raw_os_error() == Some(Errno::LOOP.raw_os_error());
         if is_link { untrusted(path)(UntrustedFileError::Link) } else { io(source) }
@@ -54,9 +54,9 @@ pub fn read_root_file(path: &Path) -> Result<String, ManagedError> {
     text(file).map_err(io)
 }
 
-fn check_folder(found: &Metadata) -> Result<(), UntrustedFileError> {
-    match FileType::from_raw_mode(found.mode()) {
-        FileType::Directory => check_owner(found),
+fn check_folder(metadata: &Metadata) -> Result<(), UntrustedFileError> {
+    match FileType::from_raw_mode(metadata.mode()) {
+        FileType::Directory => check_owner(metadata),
         FileType::Symlink => Err(UntrustedFileError::Link),
         FileType::RegularFile
         | FileType::Fifo
@@ -67,11 +67,11 @@ fn check_folder(found: &Metadata) -> Result<(), UntrustedFileError> {
     }
 }
 
-fn check_owner(found: &Metadata) -> Result<(), UntrustedFileError> {
-    if found.uid() != 0 {
+fn check_owner(metadata: &Metadata) -> Result<(), UntrustedFileError> {
+    if metadata.uid() != 0 {
         return Err(UntrustedFileError::Owner);
     }
-    if found.mode() & 0o022 != 0 { Err(UntrustedFileError::Writable) } else { Ok(()) }
+    if metadata.mode() & 0o022 != 0 { Err(UntrustedFileError::Writable) } else { Ok(()) }
 }
 
 fn text(file: File) -> io::Result<String> {
@@ -93,16 +93,16 @@ mod tests {
         // The temporary directory is writable by all users.
         let refused = read_root_file(&file).unwrap_err().to_string();
         assert!(refused.contains("` is refused: "), "{refused}");
-        let found = |mode: u32| {
+        let metadata = |mode: u32| {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
             check_owner(&file.symlink_metadata().unwrap())
         };
         if rustix::process::geteuid().is_root() {
-            assert_eq!(found(0o644), Ok(()));
-            assert_eq!(found(0o664), Err(UntrustedFileError::Writable));
+            assert_eq!(metadata(0o644), Ok(()));
+            assert_eq!(metadata(0o664), Err(UntrustedFileError::Writable));
             std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
         }
-        assert_eq!(found(0o644), Err(UntrustedFileError::Owner));
+        assert_eq!(metadata(0o644), Err(UntrustedFileError::Owner));
         assert!(read_root_file(Path::new("k")).unwrap_err().to_string().contains("not an absolute path"));
     }
 
@@ -112,10 +112,10 @@ mod tests {
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         std::fs::write(&file, "").unwrap();
         std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-        let found = |path: &Path| check_folder(&path.symlink_metadata().unwrap());
-        assert_eq!(found(&file), Err(UntrustedFileError::NotAFolder));
-        assert_eq!(found(&link), Err(UntrustedFileError::Link));
-        assert_eq!(found(Path::new("/")), Ok(()));
+        let metadata = |path: &Path| check_folder(&path.symlink_metadata().unwrap());
+        assert_eq!(metadata(&file), Err(UntrustedFileError::NotAFolder));
+        assert_eq!(metadata(&link), Err(UntrustedFileError::Link));
+        assert_eq!(metadata(Path::new("/")), Ok(()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::path::{Component, Path};
 
 /// Name of the rule for the `network` setting.
-const NETWORK: &str = "setting-network";
+const NETWORK_RULE: &str = "setting-network";
 
 /// Text of the organization's rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,7 +21,7 @@ pub(super) struct ManagedRules {
 
 /// Treatment of a rule's path that exists only in a different Unicode form.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum OtherForms {
+pub(super) enum UnresolvablePaths {
     /// The rules are invalid.
     Refused,
     /// The path is taken as written.
@@ -30,46 +30,50 @@ pub(super) enum OtherForms {
 
 impl ManagedRules {
     /// Returns the rules and lists in a bundle.
-    pub(super) fn of_bundle(bundle: &PolicyBundle) -> Self {
+    pub(super) fn from_bundle(bundle: &PolicyBundle) -> Self {
         let text = |name| bundle.document(name).map(Value::to_string);
         Self { rules: text("policy"), lists: text("lists"), network: None }
     }
 
     /// Returns rules without lists.
-    pub(super) fn of_rules(rules: &Value) -> Self {
+    pub(super) fn from_rules(rules: &Value) -> Self {
         Self { rules: Some(json!({ "rules": rules }).to_string()), ..Self::default() }
     }
 
     /// Returns the rule for all calls until there is a bundle.
     pub(super) fn without_bundle(settings: &BundleSettings, organization: &str) -> Self {
-        let then = match settings.without {
+        let verdict = match settings.without {
             WithoutBundle::Deny => "deny",
             WithoutBundle::Ask => "escalate",
         };
         let reason = format!("the rules of {organization} have not been downloaded yet");
-        let rule = json!({ "name": "no-bundle", "if": {}, "then": then, "reason": reason });
-        Self::of_rules(&json!([rule]))
+        let rule = json!({ "name": "no-bundle", "if": {}, "then": verdict, "reason": reason });
+        Self::from_rules(&json!([rule]))
     }
 
     /// Adds the rule for the `network` setting.
     pub(super) fn with_settings(self, managed: &Managed) -> Self {
         let network = managed.settings.network.map(|network| {
-            let (then, what) = match network {
+            let (verdict, what) = match network {
                 ManagedNetwork::Never => ("deny", "does not allow network access"),
                 ManagedNetwork::Ask => ("escalate", "requires approval for each host"),
             };
             let condition = json!({ "roles": ["fetch-url"], "tool": [HostConnection::NAME] });
             let reason = format!("{} {what}", managed.organization);
-            let rule = json!({ "name": NETWORK, "if": condition, "then": then, "reason": reason });
+            let rule = json!({ "name": NETWORK_RULE, "if": condition, "then": verdict, "reason": reason });
             json!({ "rules": [rule] }).to_string()
         });
         Self { network, ..self }
     }
 
-    /// Parses the rules. `person` replaces `~` in paths.
-    pub(super) fn parse(&self, person: &CanonicalPath, forms: OtherForms) -> Result<Policy, LoadError> {
-        let resolver = Resolver::new(person.clone(), person.clone());
-        let resolve = |raw: &str| located(&resolver, raw, forms);
+    /// Parses the rules. `user_home` replaces `~` in paths.
+    pub(super) fn parse(
+        &self,
+        user_home: &CanonicalPath,
+        unresolvable: UnresolvablePaths,
+    ) -> Result<Policy, LoadError> {
+        let resolver = Resolver::new(user_home.clone(), user_home.clone());
+        let resolve = |raw: &str| resolve_or_literal(&resolver, raw, unresolvable);
         let lists = self.lists.as_deref();
         let lists = lists.map(|lists| DynamicLists::from_json(lists, "the bundle's lists")).transpose()?;
         let lists = lists.unwrap_or_default();
@@ -77,7 +81,7 @@ impl ManagedRules {
             Some(rules) => Policy::from_json(rules, "the bundle's rules", &resolve, &lists),
             None => Ok(Policy::default()),
         };
-        Ok(parse(&self.network)?.of_settings().followed_by(parse(&self.rules)?))
+        Ok(parse(&self.network)?.into_settings_layer().append(parse(&self.rules)?))
     }
 
     /// Returns the source text of each rule, in the order in which [`ManagedRules::parse`] returns them.
@@ -94,9 +98,13 @@ impl ManagedRules {
     }
 }
 
-/// Resolves a path in a managed rule. A path that the user made unusable is taken as written, so that the user cannot
+/// Resolves a path in a managed rule. A path that the user made unusable is taken as written so that the user cannot
 /// make the rules invalid by changing a folder that the rules name.
-fn located(resolver: &Resolver, raw: &str, forms: OtherForms) -> Result<CanonicalPath, WithinError> {
+fn resolve_or_literal(
+    resolver: &Resolver,
+    raw: &str,
+    unresolvable: UnresolvablePaths,
+) -> Result<CanonicalPath, WithinError> {
     let problem = match resolver.locate(raw) {
         Ok(path) => return Ok(path),
         Err(problem) => problem,
@@ -105,18 +113,18 @@ fn located(resolver: &Resolver, raw: &str, forms: OtherForms) -> Result<Canonica
         problem,
         PathError::TooManyLinks(_)
             | PathError::Unreadable { .. }
-            | PathError::NotText(_)
-            | PathError::Magic(_)
-    ) || (forms == OtherForms::AsWritten
-        && matches!(problem, PathError::OtherForm { .. }));
-    match lexical(resolver, raw).filter(|_| depends_on_user) {
+            | PathError::NotUtf8(_)
+            | PathError::MagicLink(_)
+    ) || (unresolvable == UnresolvablePaths::AsWritten
+        && matches!(problem, PathError::OtherUnicodeForm { .. }));
+    match literal_path(resolver, raw).filter(|_| depends_on_user) {
         Some(written) => Ok(written),
         None => Err(problem.into()),
     }
 }
 
 /// Removes `.` and `..` from a path that is absolute or starts with `~`. Does not access the disk.
-fn lexical(resolver: &Resolver, raw: &str) -> Option<CanonicalPath> {
+fn literal_path(resolver: &Resolver, raw: &str) -> Option<CanonicalPath> {
     let written = resolver.expand_home(raw).unwrap_or_else(|| raw.to_owned());
     let mut parts: Vec<&str> = Vec::new();
     for part in Path::new(&written).components() {

@@ -8,14 +8,14 @@ use url::Url;
 /// to a remote server.
 pub(super) fn addresses(server: &Server) -> Vec<Address> {
     match &server.remote {
-        Some(remote) => vec![Address::of(remote.url())],
+        Some(remote) => vec![Address::from_url(remote.url())],
         None => {
             let words = server
                 .args
                 .iter()
                 .flat_map(|word| word.split(|c: char| c.is_whitespace() || "'\"".contains(c)));
             let urls = words.flat_map(possible_urls).filter(|url| matches!(url.scheme(), "http" | "https"));
-            urls.map(|url| Address::of(&url)).collect()
+            urls.map(|url| Address::from_url(&url)).collect()
         }
     }
 }
@@ -30,32 +30,32 @@ fn possible_urls(word: &str) -> Vec<Url> {
     texts.flatten().filter_map(|text| Url::parse(text).ok()).collect()
 }
 
-/// Server address in a normalized form, so that equivalent spellings are equal.
+/// Server address in a normalized form so that equivalent spellings are equal.
 pub(super) struct Address {
     scheme: String,
     host: String,
     port: Option<u16>,
     path: String,
     /// Path as it is sent.
-    written: String,
+    raw_path: String,
     is_prefix: bool,
 }
 
 impl Address {
-    pub(super) fn of(url: &Url) -> Self {
+    pub(super) fn from_url(url: &Url) -> Self {
         let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
         let path = normal_path(url.path());
-        let (scheme, written) = (url.scheme().to_owned(), url.path().to_owned());
-        Self { scheme, host, port: url.port_or_known_default(), path, written, is_prefix: false }
+        let (scheme, raw_path) = (url.scheme().to_owned(), url.path().to_owned());
+        Self { scheme, host, port: url.port_or_known_default(), path, raw_path, is_prefix: false }
     }
 
-    pub(super) fn of_pattern(pattern: &str) -> Option<Self> {
+    pub(super) fn from_pattern(pattern: &str) -> Option<Self> {
         let (start, is_prefix) = pattern.strip_suffix('*').map_or((pattern, false), |start| (start, true));
         let url = Url::parse(start).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
         let is_plain = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
         let is_plain = is_plain && url.query().is_none() && url.has_host();
         is_plain.then(|| {
-            let mut address = Self { is_prefix, ..Self::of(&url) };
+            let mut address = Self { is_prefix, ..Self::from_url(&url) };
             if is_prefix && url.path().ends_with('/') && !address.path.ends_with('/') {
                 address.path.push('/');
             }
@@ -66,9 +66,9 @@ impl Address {
     /// Returns `true` if requests to a URL are certainly sent to an address that this pattern matches. The server
     /// decides what an encoded path or a query means.
     pub(super) fn certainly_covers(&self, url: &Url) -> bool {
-        let other = Self::of(url);
-        let is_plain = other.path == other.written || format!("{}/", other.path) == other.written;
-        let is_same_path = is_plain || (!self.is_prefix && self.written == other.written);
+        let other = Self::from_url(url);
+        let is_plain = other.path == other.raw_path || format!("{}/", other.path) == other.raw_path;
+        let is_same_path = is_plain || (!self.is_prefix && self.raw_path == other.raw_path);
         let is_same_query = self.is_prefix || url.query().is_none();
         let is_same_origin = self.scheme == other.scheme && self.port == other.port;
         is_same_origin && is_same_path && is_same_query && self.covers(&other)
@@ -76,16 +76,16 @@ impl Address {
 
     /// Returns `true` if this pattern matches an address in any spelling. Ignores the scheme.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        let of_host = match self.host.strip_prefix("*.") {
+        let host_matches = match self.host.strip_prefix("*.") {
             Some(parent) => other.host.strip_suffix(parent).is_some_and(|child| child.ends_with('.')),
             None => self.host == other.host,
         };
-        let default = |address: &Self| address.port.filter(|port| ![80, 443].contains(port));
-        let of_path = match self.is_prefix {
+        let explicit_port = |address: &Self| address.port.filter(|port| ![80, 443].contains(port));
+        let path_matches = match self.is_prefix {
             true => format!("{}/", other.path).starts_with(&self.path),
             false => self.path == other.path,
         };
-        of_host && default(self) == default(other) && of_path
+        host_matches && explicit_port(self) == explicit_port(other) && path_matches
     }
 }
 

@@ -40,7 +40,7 @@ impl ServerPattern {
         if let Some(package) = self.package.as_ref().filter(has_version) {
             return Some(format!("`{package}` is not a package name; write it without a version"));
         }
-        let url = self.url.as_ref().filter(|url| Address::of_pattern(url).is_none())?;
+        let url = self.url.as_ref().filter(|url| Address::from_pattern(url).is_none())?;
         Some(format!(
             "`{url}` is not a valid server URL; expected `https://HOST/PATH`, optionally ending in `*`"
         ))
@@ -49,10 +49,10 @@ impl ServerPattern {
     /// Returns `true` if the entry certainly matches the pattern.
     pub(super) fn allows(&self, server: &Server) -> bool {
         self.name.as_ref().is_none_or(|name| *name == server.name)
-            && self.package.as_ref().is_none_or(|package| starts(server, package))
+            && self.package.as_ref().is_none_or(|package| starts_package(server, package))
             && self.url.as_ref().is_none_or(|pattern| {
                 let url = server.remote.as_ref().map(RemoteServer::url);
-                url.zip(Address::of_pattern(pattern))
+                url.zip(Address::from_pattern(pattern))
                     .is_some_and(|(url, pattern)| pattern.certainly_covers(url))
             })
     }
@@ -60,9 +60,9 @@ impl ServerPattern {
     /// Returns `true` if the entry may match the pattern.
     pub(super) fn denies(&self, server: &Server) -> bool {
         self.name.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&server.name))
-            && self.package.as_ref().is_none_or(|package| mentions(server, package))
+            && self.package.as_ref().is_none_or(|package| may_start_package(server, package))
             && self.url.as_ref().is_none_or(|pattern| {
-                let pattern = Address::of_pattern(pattern);
+                let pattern = Address::from_pattern(pattern);
                 addresses(server).iter().any(|url| pattern.as_ref().is_none_or(|pattern| pattern.covers(url)))
             })
     }
@@ -70,7 +70,7 @@ impl ServerPattern {
 
 /// Returns `true` if the entry starts exactly this program or package, and nothing in the entry's environment can
 /// replace the program.
-fn starts(server: &Server, package: &str) -> bool {
+fn starts_package(server: &Server, package: &str) -> bool {
     if server.remote.is_some() {
         return false;
     }
@@ -83,12 +83,14 @@ fn starts(server: &Server, package: &str) -> bool {
         PassEnv::Named(names) => !names.iter().chain(server.env.keys()).any(changes_code),
     };
     let is_program = server.command == package && (package.starts_with('/') || package == Server::EMBEDDED);
-    is_plain_env && (is_program || requested(server).is_some_and(|requested| *requested == *package))
+    is_plain_env
+        && (is_program
+            || requested_package(server).is_some_and(|requested_package| *requested_package == *package))
 }
 
 /// Returns the only package that a package runner's command line names. Returns `None` if any option could run other
 /// code.
-fn requested(server: &Server) -> Option<String> {
+fn requested_package(server: &Server) -> Option<String> {
     let args: Vec<&str> = server.args.iter().map(String::as_str).collect();
     let (args, options) = match (server.command.as_str(), args.as_slice()) {
         ("npx", args) => (args, ["-y", "--yes", "-q", "--quiet"].as_slice()),
@@ -105,7 +107,7 @@ fn requested(server: &Server) -> Option<String> {
 }
 
 /// Returns `true` if a word in the entry may name this program or package.
-fn mentions(server: &Server, package: &str) -> bool {
+fn may_start_package(server: &Server, package: &str) -> bool {
     if server.remote.is_some() {
         return false;
     }
@@ -114,17 +116,18 @@ fn mentions(server: &Server, package: &str) -> bool {
     let words = std::iter::once(&server.command).chain(&server.args);
     let mut words =
         words.flat_map(|word| word.split(|c: char| c.is_whitespace() || "='\",;()|&".contains(c)));
-    package_name(command) == wanted || words.any(|word| may_name(word, &wanted))
+    package_name(command) == wanted || words.any(|word| may_refer_to(word, &wanted))
 }
 
 /// Returns `true` if a word of a command line may name a package: directly, as an alias (`x@npm:NAME`), as a file of
 /// the installed package, or as a repository.
-fn may_name(word: &str, wanted: &str) -> bool {
+fn may_refer_to(word: &str, wanted: &str) -> bool {
     let is_wanted =
         |rest: &str| rest == wanted || rest.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('/'));
-    let plain = reduced(word);
-    let is_installed =
-        ["node-modules/", "site-packages/"].iter().any(|folder| plain.split(folder).skip(1).any(is_wanted));
+    let normalized_word = normalize(word);
+    let is_installed = ["node-modules/", "site-packages/"]
+        .iter()
+        .any(|folder| normalized_word.split(folder).skip(1).any(is_wanted));
     let is_repository = ["://", "git+", "github:"].iter().any(|start| word.contains(start));
     let repository = word.split(['#', '?']).next().unwrap_or_default().trim_end_matches('/');
     let repository = repository.rsplit(['/', ':']).next().unwrap_or_default();
@@ -132,10 +135,10 @@ fn may_name(word: &str, wanted: &str) -> bool {
     package_name(word) == wanted
         || word.split("npm:").skip(1).any(|name| package_name(name) == wanted)
         || is_installed
-        || (is_repository && reduced(repository.trim_end_matches(".git")) == wanted)
+        || (is_repository && normalize(repository.trim_end_matches(".git")) == wanted)
 }
 
-/// Returns the name in a package specifier, without its registry, version and extras, normalized by [`reduced`].
+/// Returns the name in a package specifier, without its registry, version and extras, normalized by [`normalize`].
 fn package_name(specifier: &str) -> String {
     let lower = specifier.to_ascii_lowercase();
     let lower = lower.strip_prefix("npm:").unwrap_or(&lower);
@@ -143,20 +146,20 @@ fn package_name(specifier: &str) -> String {
     let name = name.strip_prefix("library/").unwrap_or(name);
     // A scope starts with `@`, so only a later `@` can precede a version.
     let end = name.char_indices().skip(1).find(|(_, c)| "@:<>!~[#?".contains(*c));
-    reduced(name.get(..end.map_or(name.len(), |(at, _)| at)).unwrap_or(name))
+    normalize(name.get(..end.map_or(name.len(), |(at, _)| at)).unwrap_or(name))
 }
 
 /// Returns a name in lowercase, with each run of `-`, `_` and `.` replaced by one `-`, as PyPI compares names.
-fn reduced(name: &str) -> String {
-    let mut reduced = String::new();
+fn normalize(name: &str) -> String {
+    let mut normalized = String::new();
     for c in name.chars().map(|c| c.to_ascii_lowercase()) {
         match c {
-            '-' | '_' | '.' if reduced.ends_with('-') => {}
-            '-' | '_' | '.' => reduced.push('-'),
-            c => reduced.push(c),
+            '-' | '_' | '.' if normalized.ends_with('-') => {}
+            '-' | '_' | '.' => normalized.push('-'),
+            c => normalized.push(c),
         }
     }
-    reduced
+    normalized
 }
 
 #[cfg(test)]
@@ -248,8 +251,9 @@ pub(super) mod tests {
             let entry = json!({ "command": "npx", "args": ["mcp-server-git"], "env": { env: "x" } });
             assert!(!allowed.allows(&server(&entry)), "{env}");
         }
-        let plain = json!({ "command": "npx", "args": ["mcp-server-git"], "env": { "TOKEN": "x" } });
-        assert!(allowed.allows(&server(&plain)));
+        let normalized_word =
+            json!({ "command": "npx", "args": ["mcp-server-git"], "env": { "TOKEN": "x" } });
+        assert!(allowed.allows(&server(&normalized_word)));
         let all = json!({ "command": "npx", "args": ["mcp-server-git"], "sandbox": false, "passEnv": "*" });
         assert!(!allowed.allows(&server(&all)));
         assert!(package("/usr/bin/tool").allows(&words("/usr/bin/tool --x")));

@@ -3,7 +3,7 @@
 use super::{Hosts, PolicyFiles};
 use crate::home::Home;
 use crate::snapshot_error::SnapshotError;
-use crate::{ConfigError, Text};
+use crate::{ConfigError, ConfigText};
 use ironcurtain_audit::hash_of;
 use ironcurtain_policy::defaults;
 use std::io;
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// Contents of the compiled policy, the tool annotations and the dynamic lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyTexts {
-    policy: Text,
-    annotations: Text,
-    lists: Text,
+    policy: ConfigText,
+    annotations: ConfigText,
+    lists: ConfigText,
 }
 
 impl PolicyTexts {
@@ -25,9 +25,9 @@ impl PolicyTexts {
     pub fn read(home: &Home, files: &PolicyFiles) -> Result<Self, SnapshotError> {
         let [policy, annotations, lists] = Self::paths(home);
         Ok(Self {
-            policy: named_or(files.policy.as_deref(), policy)?,
-            annotations: named_or(files.annotations.as_deref(), annotations)?,
-            lists: named_or(files.lists.as_deref(), lists)?,
+            policy: read_or_default(files.policy.as_deref(), policy)?,
+            annotations: read_or_default(files.annotations.as_deref(), annotations)?,
+            lists: read_or_default(files.lists.as_deref(), lists)?,
         })
     }
 
@@ -38,7 +38,7 @@ impl PolicyTexts {
     }
 
     /// Returns the contents of the three files.
-    pub fn files(&self) -> [&Text; 3] {
+    pub fn files(&self) -> [&ConfigText; 3] {
         [&self.policy, &self.annotations, &self.lists]
     }
 
@@ -70,16 +70,16 @@ impl PolicyTexts {
     }
 }
 
-/// Reads `named`, which must exist. If `named` is `None`, reads `default`, which need not exist.
-fn named_or(named: Option<&Path>, default: PathBuf) -> Result<Text, SnapshotError> {
-    let text = Text::read(named.map_or(default, Path::to_path_buf))?;
-    if named.is_some() && text.content.is_none() {
-        let source = io::Error::new(io::ErrorKind::NotFound, "there is no such file");
+/// Reads `path`, which must exist. If `path` is `None`, reads `default`, which need not exist.
+fn read_or_default(path: Option<&Path>, default: PathBuf) -> Result<ConfigText, SnapshotError> {
+    let text = ConfigText::read(path.map_or(default, Path::to_path_buf))?;
+    if path.is_some() && text.content.is_none() {
+        let source = io::Error::new(io::ErrorKind::NotFound, "the file does not exist");
         return Err(ConfigError::Io { path: text.path, source }.into());
     }
     Ok(text)
 }
 
-fn name(text: &Text) -> String {
+fn name(text: &ConfigText) -> String {
     text.path.display().to_string()
 }

@@ -10,7 +10,7 @@ pub struct Exposure {
     /// Path of the configuration file, as configured.
     pub file: PathBuf,
     /// Path that the server may write to: the file's canonical path or a symlink that leads to it.
-    pub place: CanonicalPath,
+    pub path: CanonicalPath,
     /// Server that may write to the path, and the reason.
     pub by: WritableBy,
 }

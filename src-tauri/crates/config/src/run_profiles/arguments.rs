@@ -1,6 +1,6 @@
 //! Adds a profile's arguments to a run's command.
 //!
-//! - `{shim}` in an argument stands for the path of `ironcurtain-shim` as a JSON string, so that an agent can start it
+//! - `{shim}` in an argument stands for the path of `ironcurtain-shim` as a JSON string so that an agent can start it
 //!   as an MCP server. TOML accepts the same string syntax.
 
 use super::plan_context::PlanContext;
@@ -33,7 +33,7 @@ fn is_option(argument: &str, option: &str) -> bool {
 fn is_on(condition: &SettingCondition, home: &CanonicalPath, cwd: &Path) -> bool {
     let pointer = format!("/{}", condition.key.replace('.', "/"));
     condition.files.iter().any(|file| {
-        let text = bounded_read::text(&cwd.join(expanded(file, home))).ok().flatten();
+        let text = bounded_read::read_text(&cwd.join(expanded(file, home))).ok().flatten();
         let settings = text.and_then(|text| serde_json::from_str::<Value>(&text).ok());
         settings.is_some_and(|settings| settings.pointer(&pointer) == Some(&Value::Bool(true)))
     })

@@ -1,13 +1,13 @@
 //! Proposes a profile based on the files that the user allowed in a run.
 
 use super::RunProfile;
-use super::plan::is_beside;
+use super::plan::is_sidecar;
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::CanonicalPath;
 use std::collections::BTreeSet;
 
 /// Folders in the home directory in which each program has its own folder.
-const SHARED: [&str; 4] = [".config/", ".local/share/", ".local/state/", ".cache/"];
+const SHARED_FOLDERS: [&str; 4] = [".config/", ".local/share/", ".local/state/", ".cache/"];
 
 /// A file that the user allowed in a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,26 +22,26 @@ pub struct LearnedAccess {
 /// `~/.config/NAME`, it gives access to that folder, unless the folder contains a protected path. For other files, it
 /// gives access to the file only.
 #[must_use]
-pub fn proposed(name: &str, used: &[LearnedAccess], limits: &GrantLimits<'_>) -> RunProfile {
+pub fn propose_profile(name: &str, used: &[LearnedAccess], limits: &GrantLimits<'_>) -> RunProfile {
     let changed: BTreeSet<&str> =
         used.iter().filter(|used| used.is_changed).map(|used| used.path.as_str()).collect();
-    let place = |path: &str| {
+    let profile_path = |path: &str| {
         let folder = own_folder(path, limits.home).filter(|folder| limits.may_be_granted(folder));
         folder.map_or_else(
-            || spelled(path, limits.home),
-            |folder| format!("{}/", spelled(folder.as_str(), limits.home)),
+            || with_tilde(path, limits.home),
+            |folder| format!("{}/", with_tilde(folder.as_str(), limits.home)),
         )
     };
-    let is_temporary = |path: &str| changed.iter().any(|file| is_beside(file, path));
+    let is_temporary = |path: &str| changed.iter().any(|file| is_sidecar(file, path));
     let settings: BTreeSet<String> =
-        changed.iter().filter(|path| !is_temporary(path)).map(|path| place(path)).collect();
+        changed.iter().filter(|path| !is_temporary(path)).map(|path| profile_path(path)).collect();
     let is_covered = |path: &String| {
         settings.contains(path)
             || settings.iter().any(|folder| folder.ends_with('/') && path.starts_with(folder))
     };
     let read = used.iter().filter(|used| !used.is_changed && !is_temporary(&used.path));
     let read: BTreeSet<String> =
-        read.map(|used| place(&used.path)).filter(|path| !is_covered(path)).collect();
+        read.map(|used| profile_path(&used.path)).filter(|path| !is_covered(path)).collect();
     RunProfile {
         schema_version: 1,
         name: name.to_owned(),
@@ -54,13 +54,13 @@ pub fn proposed(name: &str, used: &[LearnedAccess], limits: &GrantLimits<'_>) ->
 /// Returns the folder of a single program that contains the file, such as `~/.config/NAME`.
 fn own_folder(path: &str, home: &CanonicalPath) -> Option<CanonicalPath> {
     let below = path.strip_prefix(home.as_str())?.strip_prefix('/')?;
-    let shared = SHARED.iter().find(|shared| below.starts_with(*shared)).copied().unwrap_or_default();
+    let shared = SHARED_FOLDERS.iter().find(|shared| below.starts_with(*shared)).copied().unwrap_or_default();
     let (name, _) = below.strip_prefix(shared)?.split_once('/')?;
     let is_own = !shared.is_empty() || (name.starts_with('.') && name.len() > 1);
     is_own.then(|| home.join(&format!("{shared}{name}")).ok()).flatten()
 }
 
-fn spelled(path: &str, home: &CanonicalPath) -> String {
+fn with_tilde(path: &str, home: &CanonicalPath) -> String {
     let below = path.strip_prefix(home.as_str()).filter(|below| below.starts_with('/'));
     below.map_or_else(|| path.to_owned(), |below| format!("~{below}"))
 }
@@ -86,7 +86,7 @@ mod tests {
             ("/srv/data/list", false),
         ];
         let used = used.map(|(path, is_changed)| LearnedAccess { path: path.into(), is_changed });
-        let profile = proposed("tool", &used, &limits);
+        let profile = propose_profile("tool", &used, &limits);
         assert_eq!(profile.settings, ["~/.config/tool/", "~/.mix/plain", "~/.tool.json", "~/.tool/"]);
         assert_eq!(profile.read, ["/srv/data/list", "~/.local/share/other/", "~/docs/notes.txt"]);
         // The proposed profile must be valid.

@@ -7,13 +7,13 @@ use super::arguments::with_added;
 use super::plan_context::PlanContext;
 use super::profile::expanded;
 use super::{FoundProgram, RunProfile};
-use crate::places;
+use crate::resolved_paths;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
 use ironcurtain_policy::{GrantKind, ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 use std::path::Path;
 
 /// Suffixes of temporary files, locks and backups that programs create next to a settings file.
-const BESIDE: [&str; 3] = [".lock", ".tmp", ".backup"];
+const SIDECAR_SUFFIXES: [&str; 3] = [".lock", ".tmp", ".backup"];
 
 /// Paths and arguments that a run gets from its profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,17 +54,17 @@ impl RunPlan {
     /// # Errors
     /// Returns a [`RunPlanError`] that names the profile, the field and the path.
     pub fn new(profile: RunProfile, context: PlanContext<'_>) -> Result<Self, RunPlanError> {
-        let maker = Maker { profile: &profile, context };
+        let builder = PlanBuilder { profile: &profile, context };
         let mut logins = Vec::new();
         for login in &profile.logins {
-            let found = maker.resolve("logins", login)?;
-            let spelled = CanonicalPath::assume_canonical(&expanded(login, context.home)).ok();
-            logins.extend(places(found).into_iter().chain(spelled));
+            let found = builder.resolve("logins", login)?;
+            let as_written = CanonicalPath::assume_canonical(&expanded(login, context.home)).ok();
+            logins.extend(resolved_paths(found).into_iter().chain(as_written));
         }
-        let opened = context.protected.opened_for(&logins, &[]);
+        let protected = context.protected.without_client_files(&logins, &[]);
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         for path in &profile.settings {
-            let found = maker.opened("settings", path, &opened, true)?;
+            let found = builder.resolve_allowed("settings", path, &protected, true)?;
             let is_folder = path.ends_with('/');
             let problem = match (is_folder, found.target) {
                 (true, PathKind::File { .. }) => "is not a folder",
@@ -74,13 +74,13 @@ impl RunPlan {
                 | (false, PathKind::File { .. } | PathKind::Missing) => "",
             };
             if !problem.is_empty() {
-                return Err(maker.error("settings", path, problem.to_owned()));
+                return Err(builder.error("settings", path, problem.to_owned()));
             }
             if is_folder { folders.push(found.path) } else { files.push(found.path) }
         }
         let mut read = Vec::new();
         for path in &profile.read {
-            let found = maker.opened("read", path, &opened, false)?;
+            let found = builder.resolve_allowed("read", path, &protected, false)?;
             match found.target {
                 PathKind::File { .. } => read.push((found.path, GrantKind::File)),
                 PathKind::Folder => read.push((found.path, GrantKind::Tree)),
@@ -88,21 +88,21 @@ impl RunPlan {
             }
         }
         // Omits settings, and paths that are already mounted for a different reason.
-        let has = |folders: &[CanonicalPath], path: &CanonicalPath| {
+        let is_covered = |folders: &[CanonicalPath], path: &CanonicalPath| {
             folders.iter().any(|folder| folder.contains(path)) || path.as_path().starts_with(context.cwd)
         };
-        read.retain(|(path, _)| !has(&folders, path) && !files.contains(path));
-        let mut programs = maker.install_tree(&opened);
+        read.retain(|(path, _)| !is_covered(&folders, path) && !files.contains(path));
+        let mut programs = builder.install_tree(&protected);
         for path in &profile.programs {
-            let found = maker.opened("programs", path, &opened, false)?;
+            let found = builder.resolve_allowed("programs", path, &protected, false)?;
             if matches!(found.target, PathKind::File { .. } | PathKind::Folder) {
                 programs.push(found.path);
             }
         }
-        programs.retain(|path| !has(&[], path));
-        let is_its = |program: &FoundProgram| profile.program.names.contains(&program.name);
-        let argv = match maker.program() {
-            Some(program) if is_its(&program) => with_added(&profile.args, context),
+        programs.retain(|path| !is_covered(&[], path));
+        let is_profile_program = |program: &FoundProgram| profile.program.names.contains(&program.name);
+        let argv = match builder.program() {
+            Some(program) if is_profile_program(&program) => with_added(&profile.args, context),
             Some(_) | None => context.argv.to_vec(),
         };
         Ok(Self { argv, programs, folders, files, read, logins, profile })
@@ -112,28 +112,28 @@ impl RunPlan {
     #[must_use]
     pub fn protection(&self, protected: &ProtectedPaths) -> ProtectedPaths {
         let settings: Vec<CanonicalPath> = self.folders.iter().chain(&self.files).cloned().collect();
-        protected.opened_for(&self.logins, &settings)
+        protected.without_client_files(&self.logins, &settings)
     }
 
     /// Returns the settings file to which the path belongs: the file itself, or its lock, backup or temporary file.
     #[must_use]
     pub fn settings_file(&self, path: &str) -> Option<&CanonicalPath> {
-        self.files.iter().find(|file| path == file.as_str() || is_beside(file.as_str(), path))
+        self.files.iter().find(|file| path == file.as_str() || is_sidecar(file.as_str(), path))
     }
 }
 
 /// Returns `true` if `path` has the name of a lock, backup or temporary file of `file`.
-pub(super) fn is_beside(file: &str, path: &str) -> bool {
+pub(super) fn is_sidecar(file: &str, path: &str) -> bool {
     let more = path.strip_prefix(file).filter(|more| !more.contains('/'));
-    more.is_some_and(|more| BESIDE.iter().any(|ending| more.starts_with(ending)))
+    more.is_some_and(|more| SIDECAR_SUFFIXES.iter().any(|ending| more.starts_with(ending)))
 }
 
-struct Maker<'a> {
+struct PlanBuilder<'a> {
     profile: &'a RunProfile,
     context: PlanContext<'a>,
 }
 
-impl Maker<'_> {
+impl PlanBuilder<'_> {
     fn error(&self, field: &'static str, path: &str, problem: String) -> RunPlanError {
         RunPlanError { profile: self.profile.name.clone(), field, path: path.to_owned(), problem }
     }
@@ -146,7 +146,7 @@ impl Maker<'_> {
     }
 
     /// Resolves a path and checks that the run may access it.
-    fn opened(
+    fn resolve_allowed(
         &self,
         field: &'static str,
         path: &str,
@@ -172,19 +172,20 @@ impl Maker<'_> {
         }
         let touches = |other: &Path| other.starts_with(path.as_path()) || path.as_path().starts_with(other);
         let data = self.context.ours.data.canonicalize();
-        let denied =
-            |kept: &&ReadOnlyPath| kept.is == ReadOnlyReason::Organization && kept.path.overlaps(path);
-        if let Some(kept) = protected.read_only().iter().filter(|_| is_written).find(denied) {
+        let denied = |read_only: &&ReadOnlyPath| {
+            read_only.reason == ReadOnlyReason::Organization && read_only.path.overlaps(path)
+        };
+        if let Some(read_only) = protected.read_only().iter().filter(|_| is_written).find(denied) {
             return Some(format!(
                 "cannot be writable: your organization's rules deny changes to `{}`",
-                kept.path
+                read_only.path
             ));
         }
         let is_program = |is: ReadOnlyReason| is_written && is == ReadOnlyReason::OurPrograms;
-        let mut programs = protected.read_only().iter().filter(|kept| is_program(kept.is));
-        let is_ours =
-            programs.any(|kept| touches(kept.path.as_path())) || data.is_ok_and(|data| touches(&data));
-        is_ours.then(|| "contains files of IronCurtain".to_owned())
+        let mut programs = protected.read_only().iter().filter(|read_only| is_program(read_only.reason));
+        let is_own = programs.any(|read_only| touches(read_only.path.as_path()))
+            || data.is_ok_and(|data| touches(&data));
+        is_own.then(|| "contains files of IronCurtain".to_owned())
     }
 
     fn program(&self) -> Option<FoundProgram> {
@@ -196,12 +197,12 @@ impl Maker<'_> {
     fn install_tree(&self, protected: &ProtectedPaths) -> Vec<CanonicalPath> {
         let PlanContext { home, cwd, path, .. } = self.context;
         let pattern = &self.profile.program;
-        let named = pattern.names.iter().filter_map(|name| FoundProgram::find(name, path, cwd));
-        let all = self.program().into_iter().chain(named);
-        let its = all.filter(|program| program.is_recognized(pattern, home, cwd));
-        let tree = its.flat_map(|program| program.install_tree(pattern, path, home));
-        let started = self.program().map(|program| program.started_files()).unwrap_or_default();
-        let tree = tree.chain(started);
+        let from_profile = pattern.names.iter().filter_map(|name| FoundProgram::find(name, path, cwd));
+        let all = self.program().into_iter().chain(from_profile);
+        let recognized = all.filter(|program| program.is_recognized(pattern, home, cwd));
+        let tree = recognized.flat_map(|program| program.install_tree(pattern, path, home));
+        let started_files = self.program().map(|program| program.started_files()).unwrap_or_default();
+        let tree = tree.chain(started_files);
         let tree = tree.filter_map(|path| CanonicalPath::assume_canonical(path.to_str()?).ok());
         let mut tree: Vec<CanonicalPath> =
             tree.filter(|path| self.problem(path, protected, false).is_none()).collect();
@@ -305,15 +306,20 @@ mod tests {
         let plan = scene.plan(plan).unwrap();
         assert_eq!(plan.files, [scene.at("dotfiles/claude.json")]);
         let before = protection(&scene.ours, &scene.home).unwrap();
-        let opened = plan.protection(&before);
+        let settings_view = plan.protection(&before);
         for path in [".claude/.credentials.json", ".claude.json", "dotfiles/claude.json"] {
-            assert!(before.covers(&scene.at(path)) && !opened.covers(&scene.at(path)), "{path}");
+            assert!(before.covers(&scene.at(path)) && !settings_view.covers(&scene.at(path)), "{path}");
         }
         let is_kept = |protected: &ProtectedPaths, path: &str| {
-            protected.read_only().iter().any(|kept| kept.path == scene.at(path))
+            protected.read_only().iter().any(|read_only| read_only.path == scene.at(path))
         };
-        assert!(is_kept(&before, ".claude/settings.json") && !is_kept(&opened, ".claude/settings.json"));
-        assert!(is_kept(&opened, ".codex/config.toml") && opened.covers(&scene.at(".codex/auth.json")));
+        assert!(
+            is_kept(&before, ".claude/settings.json") && !is_kept(&settings_view, ".claude/settings.json")
+        );
+        assert!(
+            is_kept(&settings_view, ".codex/config.toml")
+                && settings_view.covers(&scene.at(".codex/auth.json"))
+        );
         // A symlink to a protected key gives no access.
         std::os::unix::fs::symlink(scene.at(".ssh/id").as_path(), scene.at(".x").as_path()).unwrap();
         let to_keys = RunProfile { logins: vec!["~/.x".into()], ..profile(&["~/.x"], &[]) };
@@ -323,10 +329,10 @@ mod tests {
     #[test]
     fn files_beside_a_settings_file_belong_to_it() {
         for path in ["/h/.a.json.lock", "/h/.a.json.tmp.7.8", "/h/.a.json.backup", "/h/.a.json.backup.3"] {
-            assert!(is_beside("/h/.a.json", path), "{path}");
+            assert!(is_sidecar("/h/.a.json", path), "{path}");
         }
         for path in ["/h/.a.json", "/h/.a.jsonc", "/h/.a.json.d/x", "/h/.a.json.tmp/x", "/h/x.lock"] {
-            assert!(!is_beside("/h/.a.json", path), "{path}");
+            assert!(!is_sidecar("/h/.a.json", path), "{path}");
         }
     }
 }

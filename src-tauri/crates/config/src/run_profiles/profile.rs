@@ -109,11 +109,11 @@ impl RunProfile {
     }
 
     /// Parses a profile from the user's configuration directory.
-    pub(super) fn of_user(file: &Path, text: &str) -> Result<Self, ConfigError> {
+    pub(super) fn parse_user_file(file: &Path, text: &str) -> Result<Self, ConfigError> {
         Self::named_as(file, text, Self::given(file, text)?)
     }
 
-    /// Parses a profile that is not shipped, and rejects credentials in it.
+    /// Parses a profile that is not shipped and rejects credentials in it.
     pub(super) fn given(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let profile = Self::read(file, text)?;
         if profile.logins.is_empty() {

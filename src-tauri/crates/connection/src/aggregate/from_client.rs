@@ -5,7 +5,7 @@
 //!   and records it.
 //! - Requests that are rejected before they reach a session are recorded here.
 
-use super::initialize::Unanswered;
+use super::initialize::PendingInitialize;
 use super::routing::{Destination, clipped};
 use super::upstream::Phase;
 use super::{Aggregate, task_lists};
@@ -14,8 +14,8 @@ use ironcurtain_mcp::aggregate::{CatalogueKind, InitializeRequest, OwnRequest};
 use ironcurtain_mcp::client::{ClientMessage, RefusedRequest};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{
-    Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,
-    notification_line, request_line, response_line, result_line,
+    Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, PartialMessage, batch_members, error_line,
+    id_in_truncated, notification_line, request_line, response_line, result_line,
 };
 use rmcp::model::ErrorCode;
 use serde_json::value::{RawValue, to_raw_value};
@@ -23,71 +23,75 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// Maximum number of dropped messages that are recorded per connection, so that a client cannot fill the audit log.
-const MAX_ODDITIES: u64 = 100;
+/// Maximum number of dropped messages that are recorded per connection so that a client cannot fill the audit log.
+const MAX_DROPPED_RECORDED: u64 = 100;
 
 /// Name of the rule that rejects invalid messages, as recorded in the audit log.
 const MALFORMED: &str = "structural-malformed";
 
 /// Client request that is held until a server has started or the request times out.
-pub(super) struct Waiting {
+pub(super) struct HeldRequest {
     id: Id,
     method: String,
     params: Option<Box<RawValue>>,
-    held: MemoryShare,
+    share: MemoryShare,
 }
 
 impl Aggregate {
-    pub(super) async fn handle_client_message(&mut self, said: ClientMessage) {
-        let said = match said {
-            ClientMessage::Line(said) => said,
+    pub(super) async fn handle_client_message(&mut self, message: ClientMessage) {
+        let message = match message {
+            ClientMessage::Line(message) => message,
             ClientMessage::Refused(refused) => {
                 let RefusedRequest { id, method, params, why } = refused;
                 return self.record_rejection(&id, &method, params.as_deref(), &why).await;
             }
         };
-        let (line, held) = match said {
+        let (line, share) = match message {
             Line::Whole(line, share) => (line, share.map(Arc::new)),
             Line::TooLong { length, head } => {
-                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
-                return self.reject_line(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text).await;
+                let text = format!("the message is {length} bytes long; the limit is {MAX_LINE_BYTES} bytes");
+                return self
+                    .reject_line(id_in_truncated(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text)
+                    .await;
             }
-            Line::NoRoom { head } => {
+            Line::NoMemory { head } => {
                 let text = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
-                return self.reject_line(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, text).await;
+                return self
+                    .reject_line(id_in_truncated(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, text)
+                    .await;
             }
         };
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let has_batches = self.initialize_request.as_ref().is_some_and(InitializeRequest::has_batches);
-        let batch = if has_batches { members(&line) } else { None };
-        let Some(batch) = batch else { return self.message(&line, held).await };
+        let has_batches = self.initialize_request.as_ref().is_some_and(InitializeRequest::supports_batches);
+        let batch = if has_batches { batch_members(&line) } else { None };
+        let Some(batch) = batch else { return self.message(&line, share).await };
         for message in batch {
-            self.message(message.get().as_bytes(), held.clone()).await;
+            self.message(message.get().as_bytes(), share.clone()).await;
         }
     }
 
-    async fn message(&mut self, line: &[u8], held: MemoryShare) {
+    async fn message(&mut self, line: &[u8], share: MemoryShare) {
         match Incoming::parse(line) {
-            Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, held).await,
+            Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, share).await,
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
             Ok(Incoming::Response { id, response }) => {
                 // If no request has this id, the server that sent the request has been closed.
-                if let Some((upstream, own)) = self.tables.answers_server(&id) {
-                    self.to_upstream(upstream, response_line(&own, &response), held);
+                if let Some((upstream, own)) = self.tables.take_server_request(&id) {
+                    self.send_to_upstream(upstream, response_line(&own, &response), share);
                 }
             }
             Err(problem) => {
-                let id = Salvage::of(line).and_then(|salvage| salvage.id());
+                let id = PartialMessage::recover(line).and_then(|partial| partial.id());
                 self.reject_line(id.as_ref(), problem.code(), &problem.to_string()).await;
             }
         }
     }
 
-    async fn request(&mut self, id: Id, method: String, params: Option<Box<RawValue>>, held: MemoryShare) {
-        let is_in_use = self.tables.is_asked(&id)
-            || self.waiting.iter().any(|waiting| waiting.id == id)
+    async fn request(&mut self, id: Id, method: String, params: Option<Box<RawValue>>, share: MemoryShare) {
+        let is_in_use = self.tables.is_in_flight(&id)
+            || self.held_requests.iter().any(|held_request| held_request.id == id)
             || self.task_lists.iter().any(|list| list.id == id);
         if is_in_use {
             let text = format!("the id {} is in use by a pending request", id.as_json());
@@ -103,64 +107,66 @@ impl Aggregate {
             "logging/setLevel" => self.set_level(&id, params),
             task_lists::METHOD => self.list_tasks(id, params.as_deref()),
             _ => {
-                let waiting = Waiting { id, method, params, held };
-                if let Some(waiting) = self.try_answer(waiting).await {
-                    self.waiting.push(waiting);
+                let held_request = HeldRequest { id, method, params, share };
+                if let Some(held_request) = self.try_answer(held_request).await {
+                    self.held_requests.push(held_request);
                 }
             }
         }
     }
 
     /// Answers or routes each held request that no longer has to wait.
-    pub(super) async fn settle(&mut self) {
-        self.settle_initialize();
-        self.settle_task_lists();
-        for waiting in std::mem::take(&mut self.waiting) {
-            if let Some(waiting) = self.try_answer(waiting).await {
-                self.waiting.push(waiting);
+    pub(super) async fn retry_held_requests(&mut self) {
+        self.answer_due_initialize();
+        self.answer_due_task_lists();
+        for held_request in std::mem::take(&mut self.held_requests) {
+            if let Some(held_request) = self.try_answer(held_request).await {
+                self.held_requests.push(held_request);
             }
         }
     }
 
     /// Returns the time at which the next held request times out, or `None` if no request is held.
-    pub(super) fn waits_until(&self) -> Option<Instant> {
-        self.waiting
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.held_requests
             .iter()
-            .filter_map(|waiting| self.patience(&waiting.method, waiting.params.as_deref()))
-            .chain(self.task_lists_wait_until())
-            .chain(self.initialize_waits_until())
+            .filter_map(|held_request| {
+                self.wait_deadline(&held_request.method, held_request.params.as_deref())
+            })
+            .chain(self.task_lists_deadline())
+            .chain(self.initialize_deadline())
             .min()
     }
 
     /// Routes or answers a request, or returns it if it must wait for a server.
-    async fn try_answer(&mut self, waiting: Waiting) -> Option<Waiting> {
-        let until = self.patience(&waiting.method, waiting.params.as_deref());
-        let may_wait = until.is_some_and(|until| Instant::now() < until);
-        if let Some(kind) = CatalogueKind::of_method(&waiting.method) {
+    async fn try_answer(&mut self, held_request: HeldRequest) -> Option<HeldRequest> {
+        let deadline = self.wait_deadline(&held_request.method, held_request.params.as_deref());
+        let may_wait = deadline.is_some_and(|deadline| Instant::now() < deadline);
+        if let Some(kind) = CatalogueKind::for_method(&held_request.method) {
             if may_wait {
-                return Some(waiting);
+                return Some(held_request);
             }
-            self.list(&waiting.id, kind, waiting.params.as_deref());
+            self.answer_list(&held_request.id, kind, held_request.params.as_deref());
             return None;
         }
-        match self.destination(&waiting.method, waiting.params.as_deref()) {
-            Destination::Server(server, _) if self.starts_for_call(&server, may_wait) => Some(waiting),
+        match self.destination(&held_request.method, held_request.params.as_deref()) {
+            Destination::Server(server, _) if self.starts_for_call(&server, may_wait) => Some(held_request),
             Destination::Server(server, fields) => {
-                let Waiting { id, method, held, params } = waiting;
+                let HeldRequest { id, method, share, params } = held_request;
                 if let Some(why) = self.refused_call(&server, &method, &fields) {
                     self.reject(&id, &method, params.as_deref(), (ErrorCode::INVALID_REQUEST, &why)).await;
                     return None;
                 }
-                self.forward_to_upstream(&server, &id, (&method, &fields), held);
+                self.forward_to_upstream(&server, &id, (&method, &fields), share);
                 None
             }
-            Destination::Nowhere(ErrorCode::RESOURCE_NOT_FOUND | ErrorCode::INVALID_PARAMS, _)
+            Destination::NoServer(ErrorCode::RESOURCE_NOT_FOUND | ErrorCode::INVALID_PARAMS, _)
                 if may_wait =>
             {
-                Some(waiting)
+                Some(held_request)
             }
-            Destination::Nowhere(code, text) => {
-                let Waiting { id, method, params, .. } = &waiting;
+            Destination::NoServer(code, text) => {
+                let HeldRequest { id, method, params, .. } = &held_request;
                 self.reject(id, method, params.as_deref(), (code, &text)).await;
                 None
             }
@@ -176,8 +182,8 @@ impl Aggregate {
                 self.wake(server);
                 true
             }
-            Phase::Coming | Phase::Up => upstream.is_waking && may_wait,
-            Phase::Missing(_) | Phase::Ended => false,
+            Phase::Starting | Phase::Running => upstream.is_waking && may_wait,
+            Phase::Missing(_) | Phase::Closed => false,
         }
     }
 
@@ -186,7 +192,7 @@ impl Aggregate {
         server: &str,
         id: &Id,
         (method, fields): (&str, &Fields),
-        held: MemoryShare,
+        share: MemoryShare,
     ) {
         let Some(upstream) = self.upstreams.get(server) else {
             return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` has closed"));
@@ -195,8 +201,8 @@ impl Aggregate {
             Ok(params) => params,
             Err(problem) => return self.fail(id, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
         };
-        match upstream.send(request_line(id, method, Some(&params)), held) {
-            Ok(()) => self.tables.asks(id, upstream.number, method, fields),
+        match upstream.send(request_line(id, method, Some(&params)), share) {
+            Ok(()) => self.tables.add_client_request(id, upstream.number, method, fields),
             Err(full) => self.fail(id, ErrorCode::INTERNAL_ERROR, &full.to_string()),
         }
     }
@@ -205,15 +211,15 @@ impl Aggregate {
         if self.initialize_request.is_some() {
             return self.fail(id, ErrorCode::INVALID_REQUEST, "the session is initialized already");
         }
-        match InitializeRequest::of(params) {
+        match InitializeRequest::parse(params) {
             Err(problem) => self.fail(id, ErrorCode::INVALID_PARAMS, &problem.to_string()),
-            Ok(greeting) => {
-                self.initialize_request = Some(greeting);
-                self.greeted_at = Instant::now();
-                self.unanswered = Some(Unanswered::new(id.clone()));
-                self.look_up();
-                let there: Vec<u64> = self.upstreams.values().map(|upstream| upstream.number).collect();
-                there.into_iter().for_each(|upstream| self.initialize_upstream(upstream));
+            Ok(request) => {
+                self.initialize_request = Some(request);
+                self.initialized_at = Instant::now();
+                self.pending_initialize = Some(PendingInitialize::new(id.clone()));
+                self.look_up_tools();
+                let numbers: Vec<u64> = self.upstreams.values().map(|upstream| upstream.number).collect();
+                numbers.into_iter().for_each(|upstream| self.initialize_upstream(upstream));
             }
         }
     }
@@ -233,17 +239,17 @@ impl Aggregate {
     /// Forwards the client's log level to a server, if the client has set one.
     pub(super) fn send_log_level(&mut self, upstream: u64) {
         if let Some(level) = self.level.clone() {
-            self.ask_upstream(upstream, OwnRequest::Level, "logging/setLevel", Some(&level));
+            self.send_request(upstream, OwnRequest::Level, "logging/setLevel", Some(&level));
         }
     }
 
-    fn list(&mut self, id: &Id, kind: CatalogueKind, params: Option<&RawValue>) {
+    fn answer_list(&mut self, id: &Id, kind: CatalogueKind, params: Option<&RawValue>) {
         let cursor = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         let cursor = cursor.as_ref().and_then(|params| params.get("cursor"));
         let cursor = cursor.map(|raw| serde_json::from_str::<String>(raw.get()).unwrap_or_default());
         match self.catalogue.page(kind, cursor.as_deref()) {
             Some(page) => {
-                self.fresh.insert(kind.changed());
+                self.unchanged_since_read.insert(kind.change_notification());
                 if kind == CatalogueKind::Tools {
                     self.upstreams.values_mut().for_each(|upstream| upstream.outdated.clear());
                 }
@@ -265,34 +271,34 @@ impl Aggregate {
             "notifications/initialized" => {}
             "notifications/roots/list_changed" => {
                 let line = notification_line(method, params.as_deref());
-                let there = self
+                let running = self
                     .upstreams
                     .values()
-                    .filter(|upstream| upstream.phase == Phase::Up)
+                    .filter(|upstream| upstream.phase == Phase::Running)
                     .map(|upstream| upstream.number);
-                for upstream in there.collect::<Vec<_>>() {
-                    self.to_upstream(upstream, line.clone(), None);
+                for upstream in running.collect::<Vec<_>>() {
+                    self.send_to_upstream(upstream, line.clone(), None);
                 }
             }
             "notifications/cancelled" => {
                 let Some(id) = raw("requestId").and_then(|raw| Id::try_from(raw).ok()) else { return };
-                self.waiting.retain(|waiting| waiting.id != id);
+                self.held_requests.retain(|held_request| held_request.id != id);
                 self.task_lists.retain(|list| list.id != id);
                 if let Some(upstream) = self.tables.upstream_of(&id) {
-                    self.tables.finished(&id, None);
-                    self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
+                    self.tables.take_client_request(&id, None);
+                    self.send_to_upstream(upstream, notification_line(method, params.as_deref()), None);
                 }
             }
             "notifications/progress" => {
                 let Some((upstream, token)) =
-                    raw("progressToken").and_then(|token| self.tables.reported(token))
+                    raw("progressToken").and_then(|token| self.tables.original_token(token))
                 else {
                     return;
                 };
                 let Some(mut fields) = fields else { return };
                 fields.set("progressToken", token);
                 let params = to_raw_value(&fields).ok();
-                self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
+                self.send_to_upstream(upstream, notification_line(method, params.as_deref()), None);
             }
             _ => {
                 let text = "dropped a message without an id that is not a client notification";
@@ -317,8 +323,8 @@ impl Aggregate {
         for list in std::mem::take(&mut self.task_lists) {
             self.fail(&list.id, ErrorCode::INTERNAL_ERROR, text);
         }
-        for waiting in std::mem::take(&mut self.waiting) {
-            self.fail(&waiting.id, ErrorCode::INTERNAL_ERROR, text);
+        for held_request in std::mem::take(&mut self.held_requests) {
+            self.fail(&held_request.id, ErrorCode::INTERNAL_ERROR, text);
         }
     }
 
@@ -329,8 +335,8 @@ impl Aggregate {
     }
 
     async fn dropped(&mut self, text: &str) {
-        self.oddities += 1;
-        if self.oddities <= MAX_ODDITIES {
+        self.dropped_messages += 1;
+        if self.dropped_messages <= MAX_DROPPED_RECORDED {
             let mut entry = Entry::new(Event::Decision, "a message was dropped");
             entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));
             self.record(entry).await;

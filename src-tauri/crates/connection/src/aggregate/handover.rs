@@ -6,7 +6,7 @@
 
 use super::upstream::Phase;
 use super::{Aggregate, FromUpstream};
-use crate::ticket::{CUT_OFF, TicketError, as_base64, keep, redeem};
+use crate::ticket::{HANDOVER_ERROR, TicketError, as_base64, issue_ticket, redeem};
 use ironcurtain_config::home::private_dir;
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::wire::Fields;
@@ -25,7 +25,8 @@ pub struct AggregateHandover {
     client: String,
     profile: Option<String>,
     /// Parameters of the client's `initialize`, or `None` if the client has not sent it.
-    pub(super) greeting: Option<Box<RawValue>>,
+    #[serde(rename = "greeting")]
+    pub(super) initialize_params: Option<Box<RawValue>>,
     pub(super) level: Option<Box<RawValue>>,
     pub(super) tasks: HashMap<String, String>,
     /// Handed-over sessions by server name.
@@ -46,12 +47,12 @@ pub(super) struct UpstreamHandover {
 
 impl AggregateHandover {
     /// Returns the state of a new connection.
-    pub(super) fn none(id: String) -> Self {
+    pub(super) fn new(id: String) -> Self {
         Self {
             id,
             client: String::new(),
             profile: None,
-            greeting: None,
+            initialize_params: None,
             level: None,
             tasks: HashMap::new(),
             upstreams: BTreeMap::new(),
@@ -64,18 +65,19 @@ impl AggregateHandover {
     ///
     /// # Errors
     /// Returns [`TicketError`] if the ticket is invalid for this client and profile, or if the state cannot be read.
-    pub fn take(
+    pub fn redeem(
         sessions: &Path,
         ticket: &str,
         client: &str,
         profile: Option<&str>,
     ) -> Result<Self, TicketError> {
-        let moved = redeem(sessions, ticket, |id, moved: &Self| {
-            (moved.id.as_str(), moved.client.as_str(), moved.profile.as_deref()) == (id, client, profile)
+        let handover = redeem(sessions, ticket, |id, handover: &Self| {
+            (handover.id.as_str(), handover.client.as_str(), handover.profile.as_deref())
+                == (id, client, profile)
         })?;
         // Ignore the error: an empty directory that remains is harmless.
-        let _ = std::fs::remove_dir(sessions.join(&moved.id));
-        Ok(moved)
+        let _ = std::fs::remove_dir(sessions.join(&handover.id));
+        Ok(handover)
     }
 }
 
@@ -87,15 +89,15 @@ impl Aggregate {
         (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),
         events: &mut mpsc::UnboundedReceiver<FromUpstream>,
     ) -> bool {
-        self.fail_all(CUT_OFF);
+        self.fail_all(HANDOVER_ERROR);
         for upstream in self.upstreams.values_mut() {
-            if upstream.phase == Phase::Up { upstream.hang_up() } else { upstream.end() }
+            if upstream.phase == Phase::Running { upstream.close_input() } else { upstream.end() }
         }
-        if tokio::time::timeout(super::serve::END_TIMEOUT, self.until_ended(events)).await.is_err() {
+        if tokio::time::timeout(super::serve::CLOSE_TIMEOUT, self.wait_for_sessions(events)).await.is_err() {
             return false;
         }
-        self.to_client.is_written().await;
-        match self.keep(unread, version()) {
+        self.to_client.drained().await;
+        match self.store_handover(unread, version()) {
             // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
@@ -105,23 +107,23 @@ impl Aggregate {
         }
     }
 
-    fn keep(&mut self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
+    fn store_handover(&mut self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
         private_dir(&self.host.sessions.join(&self.id)).map_err(io::Error::other)?;
         let upstreams = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
             let capabilities = self.upstreams.get(&server)?.capabilities.clone();
             Some((server, UpstreamHandover { ticket, capabilities }))
         });
-        let moved = AggregateHandover {
+        let handover = AggregateHandover {
             upstreams: upstreams.collect(),
             id: self.id.clone(),
             client: self.client.key.clone(),
             profile: self.profile.clone(),
-            greeting: self.initialize_request.as_ref().map(|greeting| greeting.params.clone()),
+            initialize_params: self.initialize_request.as_ref().map(|request| request.params.clone()),
             level: self.level.clone(),
             tasks: self.tables.tasks().clone(),
             version,
             unread: unread.to_vec(),
         };
-        keep(&self.host.sessions, &self.id, moved)
+        issue_ticket(&self.host.sessions, &self.id, handover)
     }
 }

@@ -21,54 +21,57 @@ const MAX_LEN: usize = 4000;
 
 /// The client's `initialize` request while it is unanswered.
 #[derive(Debug)]
-pub(super) struct Unanswered {
+pub(super) struct PendingInitialize {
     id: Id,
-    until: Instant,
+    deadline: Instant,
 }
 
-impl Unanswered {
+impl PendingInitialize {
     /// Creates the state for a request that has just arrived.
     pub(super) fn new(id: Id) -> Self {
-        Self { id, until: Instant::now() + TIMEOUT }
+        Self { id, deadline: Instant::now() + TIMEOUT }
     }
 }
 
 impl Aggregate {
-    /// Stores a server's response to `initialize`, and remembers its instructions.
-    pub(super) fn initialized_by(&mut self, upstream: u64, mut result: Fields) {
+    /// Stores a server's response to `initialize` and remembers its instructions.
+    pub(super) fn handle_initialize_response(&mut self, number: u64, mut result: Fields) {
         let capabilities = result.get("capabilities").and_then(|raw| serde_json::from_str(raw.get()).ok());
-        let says = result.take("instructions").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-        let says = says.map(|says| visible::head(says.trim(), MAX_LEN)).filter(|says| !says.is_empty());
-        if let Some(of) = self.upstreams.values().find(|of| of.number == upstream) {
-            let says = says.map(Arc::from);
-            self.host.instructions.remember(&of.config.command_line(), says);
+        let instructions =
+            result.take("instructions").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        let instructions = instructions
+            .map(|instructions| visible::head(instructions.trim(), MAX_LEN))
+            .filter(|instructions| !instructions.is_empty());
+        if let Some(upstream) = self.upstreams.values().find(|upstream| upstream.number == number) {
+            let instructions = instructions.map(Arc::from);
+            self.host.instructions.insert(&upstream.config.command_line(), instructions);
         }
-        self.initialized_upstreams.push((upstream, capabilities.unwrap_or_default()));
+        self.initialized_upstreams.push((number, capabilities.unwrap_or_default()));
     }
 
     /// Answers the client's `initialize` if the response is due, then marks the servers that have responded as running.
-    pub(super) fn settle_initialize(&mut self) {
-        if let Some(unanswered) = &self.unanswered {
-            let is_unknown = self.upstreams.values().any(|of| {
-                of.phase == Phase::Coming
-                    && self.host.instructions.of(&of.config.command_line()).is_none()
-                    && !self.initialized_upstreams.iter().any(|(upstream, _)| *upstream == of.number)
+    pub(super) fn answer_due_initialize(&mut self) {
+        if let Some(pending_initialize) = &self.pending_initialize {
+            let is_unknown = self.upstreams.values().any(|upstream| {
+                upstream.phase == Phase::Starting
+                    && self.host.instructions.get(&upstream.config.command_line()).is_none()
+                    && !self.initialized_upstreams.iter().any(|(number, _)| *number == upstream.number)
             });
-            if is_unknown && Instant::now() < unanswered.until {
+            if is_unknown && Instant::now() < pending_initialize.deadline {
                 return;
             }
             self.answer_initialize();
         }
-        for (upstream, capabilities) in std::mem::take(&mut self.initialized_upstreams) {
-            self.to_upstream(upstream, notification_line("notifications/initialized", None), None);
-            self.mark_running(upstream, capabilities);
+        for (number, capabilities) in std::mem::take(&mut self.initialized_upstreams) {
+            self.send_to_upstream(number, notification_line("notifications/initialized", None), None);
+            self.mark_running(number, capabilities);
         }
     }
 
     /// Answers the client's `initialize`, unless it has already been answered.
     pub(super) fn answer_initialize(&mut self) {
-        let (Some(greeting), Some(Unanswered { id, .. })) =
-            (&self.initialize_request, self.unanswered.take())
+        let (Some(request), Some(PendingInitialize { id, .. })) =
+            (&self.initialize_request, self.pending_initialize.take())
         else {
             return;
         };
@@ -76,12 +79,12 @@ impl Aggregate {
         let servers = self
             .upstreams
             .iter()
-            .map(|(name, of)| (name.as_str(), known.of(&of.config.command_line()).flatten()));
-        let answer = greeting.answer(servers);
+            .map(|(name, upstream)| (name.as_str(), known.get(&upstream.config.command_line()).flatten()));
+        let answer = request.result(servers);
         self.reply(result_line(&id, &answer));
-        let missing = self.upstreams.values().filter_map(|of| match &of.phase {
-            Phase::Missing(why) => Some((of.config.name.clone(), why.clone())),
-            Phase::Coming | Phase::Remembered | Phase::Up | Phase::Ended => None,
+        let missing = self.upstreams.values().filter_map(|upstream| match &upstream.phase {
+            Phase::Missing(why) => Some((upstream.config.name.clone(), why.clone())),
+            Phase::Starting | Phase::Remembered | Phase::Running | Phase::Closed => None,
         });
         for (server, why) in missing.collect::<Vec<_>>() {
             self.warn(format!("the server `{server}` is missing: {why}"));
@@ -89,7 +92,7 @@ impl Aggregate {
     }
 
     /// Returns the time at which the response is due, or `None` if the client is not waiting for a response.
-    pub(super) fn initialize_waits_until(&self) -> Option<Instant> {
-        self.unanswered.as_ref().map(|unanswered| unanswered.until)
+    pub(super) fn initialize_deadline(&self) -> Option<Instant> {
+        self.pending_initialize.as_ref().map(|pending_initialize| pending_initialize.deadline)
     }
 }

@@ -10,17 +10,17 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// Time during which a client that has closed its input can still receive responses.
-const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum time to wait for all sessions to close.
-pub(super) const END_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Reason [`Aggregate::listen`] returned.
-enum Ending {
+enum CloseReason {
     /// The client closed its input, but may still read responses.
-    HungUp,
+    ClientEof,
     /// The shim disconnected, the client closed its output, or the user or shutdown closed the connection.
-    Over,
+    Closed,
     /// Another daemon process is replacing this one.
     TakenOver,
 }
@@ -36,7 +36,7 @@ impl OpenedAggregate {
     /// streams itself.
     pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
         let Self { mut aggregate, mut events, notes, unread, version } = self;
-        aggregate.to_client.open_to(stdio.output);
+        aggregate.to_client.open_sink(stdio.output);
         let memory = aggregate.host.memory.allowance(COPIES);
         let mut lines = ClientReader::new(memory, stdio.input, unread, aggregate.to_client.clone(), version);
         let can_move = shim.is_some();
@@ -53,31 +53,31 @@ impl OpenedAggregate {
         tokio::pin!(hung_up);
         let ending = tokio::select! {
             ending = aggregate.listen(&mut lines, &mut events) => ending,
-            () = &mut hung_up => Ending::Over,
+            () = &mut hung_up => CloseReason::Closed,
         };
         match ending {
-            Ending::HungUp => {
+            CloseReason::ClientEof => {
                 tokio::select! {
                     () = aggregate.flush_responses(&mut events) => {}
                     () = &mut hung_up => {}
                 }
             }
-            Ending::TakenOver => {
+            CloseReason::TakenOver => {
                 let version = lines.version();
-                if let Some(unread) = lines.rest().filter(|_| can_move)
+                if let Some(unread) = lines.into_unread().filter(|_| can_move)
                     && aggregate.hand_over((&unread, &version), &mut events).await
                 {
                     // If the shim has exited, the note about the handover is lost.
-                    let _ = tokio::time::timeout(ANSWERS_TIMEOUT, hung_up).await;
+                    let _ = tokio::time::timeout(FLUSH_TIMEOUT, hung_up).await;
                     return;
                 }
             }
-            Ending::Over => {}
+            CloseReason::Closed => {}
         }
         aggregate.to_client.close();
         aggregate.upstreams.values_mut().for_each(Upstream::end);
         // Sessions that take longer close on their own.
-        let _ = tokio::time::timeout(END_TIMEOUT, aggregate.until_ended(&mut events)).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, aggregate.wait_for_sessions(&mut events)).await;
     }
 }
 
@@ -87,76 +87,80 @@ impl Aggregate {
         &mut self,
         lines: &mut ClientReader,
         events: &mut mpsc::UnboundedReceiver<FromUpstream>,
-    ) -> Ending {
+    ) -> CloseReason {
         let (shutdown, taken_over) = (self.host.shutdown.clone(), self.host.taken_over.clone());
         let (unread, mut settings) = (self.unread.clone(), self.host.settings.clone());
         settings.mark_unchanged();
-        self.follow();
+        self.apply_settings();
         let to_client = self.to_client.clone();
         loop {
-            let until =
-                self.upstreams.values().filter_map(|upstream| upstream.retry).chain(self.waits_until()).min();
+            let deadline = self
+                .upstreams
+                .values()
+                .filter_map(|upstream| upstream.retry)
+                .chain(self.next_deadline())
+                .min();
             let alarm = async {
-                match until {
-                    Some(until) => tokio::time::sleep_until(until).await,
+                match deadline {
+                    Some(deadline) => tokio::time::sleep_until(deadline).await,
                     None => std::future::pending().await,
                 }
             };
             // Each line causes at most one reply. Stop reading from a client that does not read its replies.
-            let said = async {
+            let message = async {
                 drop(unread.acquire().await);
                 lines.next().await
             };
             tokio::select! {
-                () = shutdown.cancelled() => return Ending::Over,
-                () = taken_over.cancelled() => match lines.pending() {
+                () = shutdown.cancelled() => return CloseReason::Closed,
+                () = taken_over.cancelled() => match lines.try_pending() {
                     Some(line) => self.handle_client_message(line).await,
-                    None => return Ending::TakenOver,
+                    None => return CloseReason::TakenOver,
                 },
-                () = to_client.closed() => return Ending::Over,
-                Ok(()) = settings.changed() => self.follow(),
+                () = to_client.closed() => return CloseReason::Closed,
+                Ok(()) = settings.changed() => self.apply_settings(),
                 // `self` holds a sender, so the channel stays open.
                 Some(event) = events.recv() => self.handle_event(event),
-                said = said => match said {
-                    Ok(Some(said)) => self.handle_client_message(said).await,
-                    Ok(None) | Err(_) => return Ending::HungUp,
+                message = message => match message {
+                    Ok(Some(message)) => self.handle_client_message(message).await,
+                    Ok(None) | Err(_) => return CloseReason::ClientEof,
                 },
-                () = alarm => self.retry(),
+                () = alarm => self.handle_due_retries(),
             }
-            self.settle().await;
+            self.retry_held_requests().await;
             if self.user_closed_all() {
-                return Ending::Over;
+                return CloseReason::Closed;
             }
         }
     }
 
-    /// Waits until the client has received all responses, or [`ANSWERS_TIMEOUT`] has passed.
+    /// Waits until the client has received all responses, or [`FLUSH_TIMEOUT`] has passed.
     async fn flush_responses(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
-        let bound = Instant::now() + ANSWERS_TIMEOUT;
+        let bound = Instant::now() + FLUSH_TIMEOUT;
         let answered = async {
             while self.is_any_unanswered() {
-                let until = self.waits_until().unwrap_or(bound);
+                let deadline = self.next_deadline().unwrap_or(bound);
                 tokio::select! {
                     Some(event) = events.recv() => self.handle_event(event),
-                    () = tokio::time::sleep_until(until) => {}
+                    () = tokio::time::sleep_until(deadline) => {}
                 }
-                self.settle().await;
+                self.retry_held_requests().await;
             }
-            self.to_client.is_written().await;
+            self.to_client.drained().await;
         };
         // Requests that take longer are abandoned.
         let _ = tokio::time::timeout_at(bound, answered).await;
     }
 
     fn is_any_unanswered(&self) -> bool {
-        self.unanswered.is_some()
-            || !self.waiting.is_empty()
+        self.pending_initialize.is_some()
+            || !self.held_requests.is_empty()
             || !self.task_lists.is_empty()
-            || self.tables.is_any_asked()
+            || self.tables.has_in_flight()
     }
 
     /// Handles events until every session has closed.
-    pub(super) async fn until_ended(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
+    pub(super) async fn wait_for_sessions(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         while !self.running.is_empty() {
             match events.recv().await {
                 Some(event) => self.handle_event(event),

@@ -33,7 +33,7 @@ pub(super) struct TaskList {
     pub(super) id: Id,
     /// Upstream numbers of the servers that have not responded yet.
     awaited: BTreeSet<u64>,
-    until: Instant,
+    deadline: Instant,
     tasks: Vec<Fields>,
 }
 
@@ -49,64 +49,67 @@ impl Aggregate {
             let text = format!("{MAX_COUNT} requests for the list of tasks are already in flight");
             return self.fail(&id, ErrorCode::INVALID_REQUEST, &text);
         }
-        let with_list = self.upstreams.values().filter(|of| of.phase == Phase::Up && of.lists_tasks());
-        let awaited: BTreeSet<u64> = with_list.map(|of| of.number).collect();
-        for upstream in &awaited {
-            self.ask_for_tasks(*upstream, &id, ListEntries::default(), None);
+        let with_list = self
+            .upstreams
+            .values()
+            .filter(|upstream| upstream.phase == Phase::Running && upstream.lists_tasks());
+        let awaited: BTreeSet<u64> = with_list.map(|upstream| upstream.number).collect();
+        for number in &awaited {
+            self.request_tasks(*number, &id, ListEntries::default(), None);
         }
-        let until = Instant::now() + TIMEOUT;
-        self.task_lists.push(TaskList { id, awaited, until, tasks: Vec::new() });
+        let deadline = Instant::now() + TIMEOUT;
+        self.task_lists.push(TaskList { id, awaited, deadline, tasks: Vec::new() });
     }
 
-    fn ask_for_tasks(&mut self, upstream: u64, list: &Id, listed: ListEntries, cursor: Option<&RawValue>) {
+    fn request_tasks(&mut self, number: u64, list: &Id, listed: ListEntries, cursor: Option<&RawValue>) {
         let params = cursor.map(|cursor| to_raw_value(&json!({ "cursor": cursor })));
         let own = OwnRequest::Tasks(list.clone(), Box::new(listed));
-        self.ask_upstream(upstream, own, METHOD, params.and_then(Result::ok).as_deref());
+        self.send_request(number, own, METHOD, params.and_then(Result::ok).as_deref());
     }
 
-    /// Adds a page of a server's tasks to the pending list, and requests the next page.
-    pub(super) fn tasks_listed(
+    /// Adds a page of a server's tasks to the pending list and requests the next page.
+    pub(super) fn handle_task_page(
         &mut self,
-        upstream: u64,
+        number: u64,
         list: &Id,
         mut listed: ListEntries,
         answer: &Response,
     ) {
         let next = match answer {
-            Response::Result(page) => listed.take_as(SHAPE, page).ok().flatten(),
+            Response::Result(page) => listed.add_page_as(SHAPE, page).ok().flatten(),
             Response::Error(_) => None,
         };
         if let Some(cursor) = next {
-            return self.ask_for_tasks(upstream, list, listed, Some(&cursor));
+            return self.request_tasks(number, list, listed, Some(&cursor));
         }
-        let Some(server) = self.server(upstream) else { return };
-        let Some(of) = self.task_lists.iter_mut().find(|of| of.id == *list) else { return };
-        of.awaited.remove(&upstream);
+        let Some(server) = self.server(number) else { return };
+        let Some(pending) = self.task_lists.iter_mut().find(|pending| pending.id == *list) else { return };
+        pending.awaited.remove(&number);
         for (task, fields) in listed.entries {
             if self.tables.server_of_task(&task) == Some(&server) {
-                of.tasks.push(fields);
+                pending.tasks.push(fields);
             }
         }
     }
 
     /// Stops waiting for the tasks of a closed server.
-    pub(super) fn stop_waiting_for_tasks(&mut self, upstream: u64) {
+    pub(super) fn stop_waiting_for_tasks(&mut self, number: u64) {
         for list in &mut self.task_lists {
-            list.awaited.remove(&upstream);
+            list.awaited.remove(&number);
         }
     }
 
     /// Answers each request whose list is complete or has timed out.
-    pub(super) fn settle_task_lists(&mut self) {
+    pub(super) fn answer_due_task_lists(&mut self) {
         let now = Instant::now();
-        let is_due = |list: &mut TaskList| list.awaited.is_empty() || list.until <= now;
+        let is_due = |list: &mut TaskList| list.awaited.is_empty() || list.deadline <= now;
         for list in self.task_lists.extract_if(.., is_due).collect::<Vec<_>>() {
             self.reply(result_line(&list.id, &json!({ "tasks": list.tasks })));
         }
     }
 
     /// Returns the time at which the first pending request times out, or `None` if none is pending.
-    pub(super) fn task_lists_wait_until(&self) -> Option<Instant> {
-        self.task_lists.iter().map(|list| list.until).min()
+    pub(super) fn task_lists_deadline(&self) -> Option<Instant> {
+        self.task_lists.iter().map(|list| list.deadline).min()
     }
 }

@@ -7,10 +7,10 @@
 
 use crate::listener::OutgoingNote;
 use ironcurtain_config::Server as ServerConfig;
-use ironcurtain_grants::{ListedDefinition, RememberedTools};
+use ironcurtain_grants::{CachedTools, ListedDefinition};
 use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
 use ironcurtain_mcp::server::MemoryShare;
-use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, MEDIUM, Outgoing};
+use ironcurtain_mcp::wire::{Allowance, Fields, MAX_MEDIUM_LEN, Outgoing, ReceivedLine};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,30 +36,30 @@ pub(super) type FromUpstream = (u64, UpstreamEvent);
 /// Event from an upstream's session.
 pub enum UpstreamEvent {
     /// Result of looking up the server's remembered tools; `None` if the server must be started to list them.
-    Remembered(Option<RememberedTools>),
+    ToolsLookedUp(Option<CachedTools>),
     /// The session was opened. Cancelling this token closes it.
-    Began(CancellationToken),
+    Opened(CancellationToken),
     /// The session or its server sent a line.
     Line(Outgoing),
     /// The session sent a note for the shim.
     Note(OutgoingNote),
     /// The session closed. Contains the reason if it failed, or `None` if it was closed deliberately.
-    Over(Option<String>),
+    Closed(Option<String>),
 }
 
 /// A server's state as the client observes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The session is opening, or the server has not answered `initialize`.
-    Coming,
+    Starting,
     /// The server has not been started, and its remembered tools are listed.
     Remembered,
     /// The server is initialized.
-    Up,
-    /// The server is not running, for this reason.
+    Running,
+    /// The server is not running. Contains the reason.
     Missing(String),
     /// The session was closed and will not be reopened.
-    Ended,
+    Closed,
 }
 
 /// State of one server in a client's connection.
@@ -73,7 +73,7 @@ pub(super) struct Upstream {
     pub(super) capabilities: Fields,
     pub(super) lists: Lists,
     /// Receives lines for the session until it is opened.
-    pub(super) unopened: Option<mpsc::UnboundedReceiver<HandedLine>>,
+    pub(super) pending_lines: Option<mpsc::UnboundedReceiver<ReceivedLine>>,
     /// `true` once the server's remembered tools have been looked up.
     pub(super) is_looked_up: bool,
     /// `true` from a remembered server's first call until its tools have been read.
@@ -81,15 +81,15 @@ pub(super) struct Upstream {
     /// Tools whose definition in the client's list differs from the one that the server listed after its start.
     pub(super) outdated: HashSet<String>,
     /// Remembered tools of the server, if any.
-    pub(super) remembered: Option<RememberedTools>,
+    pub(super) remembered: Option<CachedTools>,
     /// Lists that are being fetched. The value is `true` if the list has changed since the request.
     pub(super) awaited: BTreeMap<CatalogueKind, bool>,
     /// Time of the next retry or, while the server is starting, of the warning that it starts slowly.
     pub(super) retry: Option<Instant>,
     /// Time until which calls wait for the server to start.
-    pub(super) comes_until: Instant,
+    pub(super) start_deadline: Instant,
     retries: u32,
-    to_session: Option<mpsc::UnboundedSender<HandedLine>>,
+    to_session: Option<mpsc::UnboundedSender<ReceivedLine>>,
     memory: Allowance,
 }
 
@@ -102,7 +102,7 @@ pub struct UpstreamSession {
     /// Ticket for continuing a session from another daemon process, or `None` for a new session.
     pub ticket: Option<String>,
     /// Messages from the client to the session.
-    pub lines: mpsc::UnboundedReceiver<HandedLine>,
+    pub lines: mpsc::UnboundedReceiver<ReceivedLine>,
     /// Sender for the session's events.
     pub events: UpstreamEvents,
 }
@@ -138,49 +138,49 @@ impl UpstreamEvents {
 #[error(
     "not enough memory for messages to the server `{0}`, because it or others have not read earlier ones; try again"
 )]
-pub(super) struct Full(String);
+pub(super) struct MemoryExhausted(String);
 
 impl Upstream {
     /// Creates the state of a server whose session is opening.
     pub(super) fn new(
         number: u64,
         config: ServerConfig,
-        (to_session, lines): (mpsc::UnboundedSender<HandedLine>, mpsc::UnboundedReceiver<HandedLine>),
+        (to_session, lines): (mpsc::UnboundedSender<ReceivedLine>, mpsc::UnboundedReceiver<ReceivedLine>),
         memory: Allowance,
     ) -> Self {
-        let comes_until = Instant::now() + ARRIVAL_TIMEOUT;
+        let start_deadline = Instant::now() + ARRIVAL_TIMEOUT;
         Self {
             number,
             config,
-            phase: Phase::Coming,
+            phase: Phase::Starting,
             session: None,
             capabilities: Fields::default(),
             lists: Lists::new(),
-            unopened: Some(lines),
+            pending_lines: Some(lines),
             is_looked_up: false,
             is_waking: false,
             outdated: HashSet::new(),
             remembered: None,
             awaited: BTreeMap::new(),
-            retry: Some(comes_until),
-            comes_until,
+            retry: Some(start_deadline),
+            start_deadline,
             retries: 0,
             to_session: Some(to_session),
             memory,
         }
     }
 
-    /// Passes a line to the session, and charges it to the server's share of the memory budget. A server that stops
+    /// Passes a line to the session and charges it to the server's share of the memory budget. A server that stops
     /// reading therefore cannot use up the memory that others need.
-    pub(super) fn send(&self, mut line: Vec<u8>, held: MemoryShare) -> Result<(), Full> {
+    pub(super) fn send(&self, mut line: Vec<u8>, share: MemoryShare) -> Result<(), MemoryExhausted> {
         if line.last() == Some(&b'\n') {
             line.pop();
         }
-        let full = || Full(self.config.name.clone());
-        let share = match held {
+        let full = || MemoryExhausted(self.config.name.clone());
+        let share = match share {
             // Unless the line is part of a batch, it keeps the share that was acquired for reading it.
-            Some(held) if held.bytes() > MEDIUM => Some(Arc::into_inner(held).ok_or_else(full)?),
-            Some(_) => Some(self.memory.take_now(line.len()).ok_or_else(full)?),
+            Some(share) if share.bytes() > MAX_MEDIUM_LEN => Some(Arc::into_inner(share).ok_or_else(full)?),
+            Some(_) => Some(self.memory.try_acquire(line.len()).ok_or_else(full)?),
             None => None,
         };
         if let Some(to_session) = &self.to_session {
@@ -191,21 +191,21 @@ impl Upstream {
     }
 
     /// Closes the session's input. The session then answers pending requests before it is closed or handed over.
-    pub(super) fn hang_up(&mut self) {
+    pub(super) fn close_input(&mut self) {
         self.to_session = None;
     }
 
     /// Closes the session immediately.
     pub(super) fn end(&mut self) {
-        self.hang_up();
+        self.close_input();
         if let Some(session) = &self.session {
             session.cancel();
         }
     }
 
     /// Lists remembered tools instead of starting the server.
-    pub(super) fn remember(&mut self, tools: RememberedTools) {
-        self.lists = Lists::from([(CatalogueKind::Tools, ListEntries::of(&tools.tools))]);
+    pub(super) fn remember(&mut self, tools: CachedTools) {
+        self.lists = Lists::from([(CatalogueKind::Tools, ListEntries::from_tools(&tools.tools))]);
         self.remembered = Some(tools);
         self.phase = Phase::Remembered;
         self.retry = None;
@@ -213,18 +213,18 @@ impl Upstream {
 
     /// Marks a remembered server as about to start.
     pub(super) fn wake(&mut self) {
-        self.phase = Phase::Coming;
+        self.phase = Phase::Starting;
         self.is_waking = true;
-        self.comes_until = Instant::now() + ARRIVAL_TIMEOUT;
-        self.retry = Some(self.comes_until);
+        self.start_deadline = Instant::now() + ARRIVAL_TIMEOUT;
+        self.retry = Some(self.start_deadline);
     }
 
     /// Returns `true` if the server's lists are included in the client's lists.
     pub(super) fn is_listed(&self) -> bool {
         match self.phase {
-            Phase::Up | Phase::Remembered => true,
-            Phase::Coming => self.is_waking,
-            Phase::Missing(_) | Phase::Ended => false,
+            Phase::Running | Phase::Remembered => true,
+            Phase::Starting => self.is_waking,
+            Phase::Missing(_) | Phase::Closed => false,
         }
     }
 
@@ -249,17 +249,17 @@ impl Upstream {
 
     /// Returns the tools to remember. Returns `None` if the server offers no tools or anything other than tools, or if
     /// entries were omitted.
-    pub(super) fn to_remember(&self, instructions: Option<&str>) -> Option<RememberedTools> {
+    pub(super) fn tools_to_remember(&self, instructions: Option<&str>) -> Option<CachedTools> {
         let has_more = self.capabilities.iter().any(|(name, _)| !ONLY_TOOLS.contains(&name));
         let listed = self.lists.get(&CatalogueKind::Tools);
-        let listed = listed.filter(|listed| listed.left_out() == 0 && !listed.entries.is_empty())?;
+        let listed = listed.filter(|listed| listed.omitted() == 0 && !listed.entries.is_empty())?;
         let tools: Vec<String> = listed
             .entries
             .iter()
             .map(|(_, tool)| serde_json::to_string(tool))
             .collect::<Result<_, _>>()
             .ok()?;
-        let tools = RememberedTools {
+        let tools = CachedTools {
             capabilities: serde_json::to_string(&self.capabilities).ok()?,
             instructions: instructions.map(str::to_owned),
             tools,
@@ -268,7 +268,7 @@ impl Upstream {
     }
 
     /// Marks the server as missing and schedules a retry.
-    pub(super) fn missing(&mut self, why: String) {
+    pub(super) fn mark_missing(&mut self, why: String) {
         self.is_waking = false;
         self.phase = Phase::Missing(why);
         let pause = FIRST_RETRY.saturating_mul(1 << self.retries.min(16)).min(LAST_RETRY);
@@ -277,8 +277,8 @@ impl Upstream {
     }
 
     /// Marks the server as running, with the capabilities from its `initialize` response.
-    pub(super) fn is_up(&mut self, capabilities: Fields) {
-        self.phase = Phase::Up;
+    pub(super) fn mark_running(&mut self, capabilities: Fields) {
+        self.phase = Phase::Running;
         self.capabilities = capabilities;
         (self.retry, self.retries) = (None, 0);
         self.awaited = BTreeMap::new();
@@ -290,9 +290,9 @@ impl Upstream {
     }
 
     /// Copies the retry count and the deadline from the previous attempt.
-    pub(super) fn after(&mut self, before: &Self) {
+    pub(super) fn copy_retries_from(&mut self, before: &Self) {
         self.retries = before.retries;
-        self.comes_until = before.comes_until;
+        self.start_deadline = before.start_deadline;
     }
 
     /// Returns `true` if the server declared this capability in `initialize`.
@@ -308,16 +308,16 @@ impl Upstream {
     }
 
     /// Returns `true` if the server's lists have been fetched, or if the server is missing or closed.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn has_started_or_failed(&self) -> bool {
         match self.phase {
-            Phase::Coming => false,
-            Phase::Up => self.awaited.is_empty(),
-            Phase::Remembered | Phase::Missing(_) | Phase::Ended => true,
+            Phase::Starting => false,
+            Phase::Running => self.awaited.is_empty(),
+            Phase::Remembered | Phase::Missing(_) | Phase::Closed => true,
         }
     }
 
     /// Returns the number of list entries that were omitted because they are invalid or there are too many.
-    pub(super) fn left_out(&self) -> usize {
-        self.lists.values().map(ListEntries::left_out).sum()
+    pub(super) fn omitted_entries(&self) -> usize {
+        self.lists.values().map(ListEntries::omitted).sum()
     }
 }

@@ -6,20 +6,22 @@ use super::*;
 /// Front end that stores the slots, so that the test can answer them.
 #[derive(Default)]
 struct Kept {
-    slots: Mutex<Vec<Slot>>,
-    withdrawn: Mutex<Vec<(String, Withdrawn)>>,
+    slots: Mutex<Vec<AnswerSlot>>,
+    withdrawn: Mutex<Vec<(String, WithdrawalReason)>>,
 }
 
 impl Consent for Kept {
-    fn ask(&self, _: Question, slot: Slot) {
+    fn ask(&self, _: Question, slot: AnswerSlot) {
         self.slots.lock().unwrap().push(slot);
     }
-    fn withdraw(&self, question: &str, why: Withdrawn) {
+    fn withdraw(&self, question: &str, why: WithdrawalReason) {
         self.withdrawn.lock().unwrap().push((question.into(), why));
     }
 }
 
-async fn asked(with: impl FnOnce(Slot) + Send + 'static) -> (QuestionOutcome, Vec<(String, Withdrawn)>) {
+async fn asked(
+    with: impl FnOnce(AnswerSlot) + Send + 'static,
+) -> (QuestionOutcome, Vec<(String, WithdrawalReason)>) {
     let kept = Arc::new(Kept::default());
     let (broker, scope) = (broker(kept.clone()), scope());
     let ask = broker.ask(question("q"), &scope, std::future::pending());
@@ -53,7 +55,7 @@ async fn an_unanswered_question_is_withdrawn_at_its_deadline() {
     let began = Instant::now();
     let outcome = broker(kept.clone()).ask(question("q"), &scope(), std::future::pending()).await;
     assert_eq!((outcome, began.elapsed()), (QuestionOutcome::TimedOut, Duration::from_secs(45)));
-    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Deadline)]);
+    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), WithdrawalReason::Deadline)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +66,7 @@ async fn working_in_the_dialog_restarts_the_deadline_up_to_a_limit() {
     let work = async {
         loop {
             tokio::time::sleep(Duration::from_secs(20)).await;
-            kept.slots.lock().unwrap()[0].working();
+            kept.slots.lock().unwrap()[0].report_activity();
         }
     };
     tokio::select! {
@@ -83,7 +85,7 @@ async fn a_cancelled_call_withdraws_its_question() {
         _ = broker.ask(question("q"), &scope, std::future::pending()) => unreachable!(),
         () = tokio::time::sleep(Duration::from_secs(1)) => {}
     }
-    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Cancelled)]);
+    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), WithdrawalReason::Cancelled)]);
     let settled = broker.ask(question("r"), &scope, std::future::ready(())).await;
     assert_eq!((settled, *broker.open().borrow()), (QuestionOutcome::Settled, 0));
 }
@@ -100,7 +102,7 @@ async fn a_stop_withdraws_the_question_and_wins_over_a_simultaneous_answer() {
     };
     let (outcome, ()) = tokio::join!(broker.ask(question("q"), &scope, std::future::pending()), stop);
     assert_eq!(outcome, QuestionOutcome::Stopped(Stop::Paused));
-    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Stopped)]);
+    assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), WithdrawalReason::Stopped)]);
     assert!(broker.open_questions().is_empty());
 }
 
@@ -126,7 +128,10 @@ async fn matching_questions_are_denied_together_with_separate_outcomes() {
     assert_eq!((one, two), (no.clone(), no));
     assert_eq!(other, QuestionOutcome::Allowed { offer: 0, lifetime: Lifetime::Once });
     let withdrawn = kept.withdrawn.lock().unwrap().clone();
-    assert_eq!(withdrawn, [("one".to_owned(), Withdrawn::Stopped), ("two".to_owned(), Withdrawn::Stopped)]);
+    assert_eq!(
+        withdrawn,
+        [("one".to_owned(), WithdrawalReason::Stopped), ("two".to_owned(), WithdrawalReason::Stopped)]
+    );
     assert!(broker.open_questions().is_empty());
 }
 
@@ -154,34 +159,34 @@ async fn a_question_joins_the_list_of_its_agents_other_servers() {
         let process = ironcurtain_protocol::ProcessView { pid: 7, exe: None, name: "claude".into() };
         let mut asked = Question { session: session.into(), server: server.into(), ..question(id) };
         asked.client.chain = vec![process];
-        asked.consequences[0].object = vec![super::super::Piece::Path(file.into())];
+        asked.consequences[0].object = vec![super::super::TextPart::Path(file.into())];
         asked
     };
     let (broker, scope) = (broker(Arc::new(Kept::default())), scope());
     let mut waits = std::task::Context::from_waker(std::task::Waker::noop());
     let new = of("new", "s2", "git", "/home/u/b.txt");
-    assert!(!broker.joins_list(&new), "no question is open");
+    assert!(!broker.can_join_batch(&new), "no question is open");
     let open = |question: Question| {
         let (broker, scope) = (broker.clone(), &scope);
         async move { broker.ask(question, scope, std::future::pending()).await }
     };
     let mut first = Box::pin(open(of("one", "s1", "filesystem", "/home/u/a.txt")));
     assert!(first.as_mut().poll(&mut waits).is_pending());
-    assert!(broker.joins_list(&new));
-    assert!(!broker.joins_list(&of("new", "s2", "filesystem", "/home/u/b.txt")), "the same server");
+    assert!(broker.can_join_batch(&new));
+    assert!(!broker.can_join_batch(&of("new", "s2", "filesystem", "/home/u/b.txt")), "the same server");
     let mut other = new.clone();
     other.client.chain[0].pid = 8;
-    assert!(!broker.joins_list(&other), "another agent");
+    assert!(!broker.can_join_batch(&other), "another agent");
     let alone = Question { fits_a_batch: false, ..new.clone() };
-    assert!(!broker.joins_list(&alone), "it must be answered alone");
+    assert!(!broker.can_join_batch(&alone), "it must be answered alone");
     let mut more: Vec<_> = (1..MAX_LISTED)
         .map(|n| Box::pin(open(of(&n.to_string(), "s3", "time", &format!("/home/u/{n}")))))
         .collect();
     for asked in &mut more {
-        assert!(broker.joins_list(&new));
+        assert!(broker.can_join_batch(&new));
         assert!(asked.as_mut().poll(&mut waits).is_pending());
     }
-    assert!(!broker.joins_list(&new), "the list is full");
+    assert!(!broker.can_join_batch(&new), "the list is full");
     drop(first);
-    assert!(broker.joins_list(&new));
+    assert!(broker.can_join_batch(&new));
 }

@@ -1,25 +1,25 @@
 //! Builds the effect line for a tool with unknown effects: its name and its first argument.
 
-use super::{CallEffects, ConsequenceLines, foreign};
-use crate::{Piece, binary};
+use super::{CallEffects, ConsequenceLines, untrusted};
+use crate::{TextPart, binary};
 use ironcurtain_visible as visible;
 use serde_json::Value;
 
 impl<'a> CallEffects<'a> {
     /// Returns a line such as "run_script with script: …": the tool's name and its first argument.
-    pub(super) fn called(&self, output: &mut ConsequenceLines<'a>) -> Vec<Piece> {
-        let mut object = vec![foreign(self.call.tool())];
+    pub(super) fn called(&self, output: &mut ConsequenceLines<'a>) -> Vec<TextPart> {
+        let mut object = vec![untrusted(self.call.tool())];
         let given = |(_, value): &(&String, &Value)| !value.is_null();
         let Some((name, value)) = self.call.transport_arguments().iter().find(given) else {
-            object.push(Piece::Ours(", without arguments"));
+            object.push(TextPart::Fixed(", without arguments"));
             return object;
         };
         output.arguments.push(name);
         object.extend([
-            Piece::Ours(" with "),
-            foreign(name),
-            Piece::Ours(": "),
-            Piece::Foreign(text_of(value)),
+            TextPart::Fixed(" with "),
+            untrusted(name),
+            TextPart::Fixed(": "),
+            TextPart::Untrusted(text_of(value)),
         ]);
         object
     }

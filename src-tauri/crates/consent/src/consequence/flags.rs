@@ -62,7 +62,7 @@ const fn flag(name: &'static str, verbs: &'static [Verb], effect: &'static str) 
 impl<'a> CallEffects<'a> {
     /// Adds the effects of flags to the lines that they make worse.
     pub(super) fn flags(&self, output: &mut ConsequenceLines<'a>) {
-        if self.verb_of_name().is_some_and(Verb::only_looks) {
+        if self.verb_of_name().is_some_and(Verb::is_read_only) {
             return;
         }
         // Only the first flag that an argument sets takes effect: a forced push is not also an unsafe commit.
@@ -76,7 +76,7 @@ impl<'a> CallEffects<'a> {
             output.arguments.extend(told.map(|(name, _)| name.as_str()));
             used.extend(found.iter().map(|(name, _)| name));
         }
-        for branch in self.of(Role::BranchName) {
+        for branch in self.values_with_role(Role::BranchName) {
             let Resource::Text(text) = &branch.value else { continue };
             // Git reads `+main` as a forced update of main, and `:main` as its deletion.
             let flag = match text.chars().next() {
@@ -92,14 +92,15 @@ impl<'a> CallEffects<'a> {
 /// Returns the arguments that set a flag.
 fn set<'a>(call: &'a ResolvedCall, flag: &'static Flag) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let has_words = |text: &str| {
-        let words = words::of(text);
+        let words = words::split_name(text);
         flag.name.split(' ').all(|wanted| words.iter().any(|word| word == wanted))
     };
     call.transport_arguments().iter().filter(move |(name, value)| {
         let has_role = call.given().iter().any(|given| **call.argument(given) == **name);
         let is_set = !value.is_null() && is_truthy(value) == flag.is_on && has_words(name);
-        let is_kind =
-            words::of(name).iter().any(|word| ["mode", "type", "visibility"].contains(&word.as_str()));
+        let is_kind = words::split_name(name)
+            .iter()
+            .any(|word| ["mode", "type", "visibility"].contains(&word.as_str()));
         let is_chosen = is_kind && value.as_str().is_some_and(has_words);
         !has_role && (is_set || flag.is_on && (is_chosen || options(value).any(has_words)))
     })

@@ -1,7 +1,7 @@
 //! Builds the effect line for a request that is neither a tool call nor about a file.
 
-use super::{CallEffects, ConsequenceLines, foreign};
-use crate::{Consequence, Piece};
+use super::{CallEffects, ConsequenceLines, untrusted};
+use crate::{Consequence, TextPart};
 use ironcurtain_policy::{JudgedRequest, Resource, Role, Verb};
 
 impl<'a> CallEffects<'a> {
@@ -11,18 +11,18 @@ impl<'a> CallEffects<'a> {
             let given = self.call.values(role).next()?;
             let Resource::Text(text) = &given.value else { return None };
             output.arguments.push(self.call.argument(given));
-            Some(foreign(text))
+            Some(untrusted(text))
         };
-        let of_server = || [Piece::Ours(" of the server "), foreign(self.call.server())];
+        let of_server = || [TextPart::Fixed(" of the server "), untrusted(self.call.server())];
         let (prompt, resource) = (text(Role::PromptName), text(Role::ResourceUri));
         let named = match (prompt, resource) {
-            (Some(prompt), _) => [Piece::Ours("the prompt "), prompt],
-            (None, Some(resource)) => [Piece::Ours("the resource "), resource],
+            (Some(prompt), _) => [TextPart::Fixed("the prompt "), prompt],
+            (None, Some(resource)) => [TextPart::Fixed("the resource "), resource],
             (None, None) => return,
         };
-        let object: Vec<Piece> = match (request, text(Role::PromptArgument)) {
+        let object: Vec<TextPart> = match (request, text(Role::PromptArgument)) {
             (JudgedRequest::Complete, Some(argument)) => {
-                let argument = [Piece::Ours("the argument "), argument, Piece::Ours(" of ")];
+                let argument = [TextPart::Fixed("the argument "), argument, TextPart::Fixed(" of ")];
                 argument.into_iter().chain(named).chain(of_server()).collect()
             }
             (_, _) => named.into_iter().chain(of_server()).collect(),

@@ -65,7 +65,7 @@ impl<'a> Scene<'a> {
         let drawn = consequences(&CallEffects {
             call: &escalation.call,
             found: &found.paths,
-            asked: &escalation.values,
+            approvals: &escalation.values,
             amount: self.amount.clone(),
             home: &home,
         });
@@ -83,8 +83,8 @@ fn read(line: &Consequence) -> String {
         .object
         .iter()
         .map(|piece| match piece {
-            Piece::Ours(text) => (*text).to_owned(),
-            Piece::Path(text) | Piece::Foreign(text) => format!("<{text}>"),
+            TextPart::Fixed(text) => (*text).to_owned(),
+            TextPart::Path(text) | TextPart::Untrusted(text) => format!("<{text}>"),
         })
         .collect();
     let also = |before: &str, text: &Option<String>| {
@@ -93,7 +93,7 @@ fn read(line: &Consequence) -> String {
     let allowed = if line.allowed { " (allowed)" } else { "" };
     let (note, asked_for) = (also("; ", &line.note), also("; for ", &line.asked_for));
     let out_of = also("; link out of ", &line.out_of);
-    format!("{}{object}{note}{asked_for}{out_of}{allowed}", line.verb.lead())
+    format!("{}{object}{note}{asked_for}{out_of}{allowed}", line.verb.prefix())
 }
 
 fn git() -> Value {
@@ -305,11 +305,11 @@ fn a_link_is_shown_but_not_another_spelling() {
     let path = |text: &str| CanonicalPath::assume_canonical(text).unwrap();
     let scene = || Scene::new("read_file", json!({ "path": ["read-path"] }), json!({ "path": "/a\u{202e}" }));
     assert_eq!(scene().lines(), ["read </a\\u{202e}>; 12 kB"]);
-    let links = vec![Link { at: path("/l"), target: "/a".into() }];
+    let links = vec![Link { path: path("/l"), target: "/a".into() }];
     let linked = Scene { links, ..scene() }.lines();
     assert_eq!(linked, ["read </a\\u{202e}>; 12 kB; for /a\\u{202e}"]);
     let leading = |at: &str| {
-        let links = vec![Link { at: path(at), target: "/docs/a".into() }];
+        let links = vec![Link { path: path(at), target: "/docs/a".into() }];
         let arguments = json!({ "path": "/docs/a" });
         let scene = Scene::new("read_file", json!({ "path": ["read-path"] }), arguments);
         Scene { links, ..scene }.lines().concat()

@@ -1,6 +1,6 @@
 //! Offers for a folder that contains all paths of a call: the project or a folder that is open for reading. Pure.
 
-use super::{STANDING, tilde, verbs};
+use super::{ALL_LIFETIMES, tilde, verbs};
 use crate::grantable::{Grantable, folders};
 use crate::{Lifetime, Offer, Reach};
 use ironcurtain_grants::GrantLimits;
@@ -40,8 +40,10 @@ pub(super) fn open_folder_offer(
         grantable.project.as_ref() == Some(root)
             || folders(&grantable.requested).iter().all(|(at, _)| at == root)
     };
-    let root =
-        grantable.open.as_ref().filter(|root| changes && limits.may_be_granted(root) && !is_named(root))?;
+    let root = grantable
+        .readable_folder
+        .as_ref()
+        .filter(|root| changes && limits.may_be_granted(root) && !is_named(root))?;
     let (name, access) = (tilde(root, limits.home), grantable.access_to_change());
     Some(Offer {
         reach: Reach::OpenFolderToChange,
@@ -53,5 +55,8 @@ pub(super) fn open_folder_offer(
 
 /// Returns the lifetimes available for changing a folder.
 fn lasting(grantable: &Grantable) -> Vec<Lifetime> {
-    STANDING.into_iter().filter(|lifetime| !(grantable.removes() && *lifetime == Lifetime::Always)).collect()
+    ALL_LIFETIMES
+        .into_iter()
+        .filter(|lifetime| !(grantable.deletes() && *lifetime == Lifetime::Always))
+        .collect()
 }

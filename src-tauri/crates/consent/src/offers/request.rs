@@ -1,6 +1,6 @@
 //! Offer to repeat a request that is not a tool call. Pure.
 
-use super::STANDING;
+use super::ALL_LIFETIMES;
 use crate::{Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse};
 use ironcurtain_visible as visible;
@@ -33,7 +33,7 @@ pub(super) fn request_offer(client: &str, server: &str, (request, tool): (Judged
         reach: Reach::Tool,
         label: label.to_owned(),
         sentence: format!("{client} may {may} of the server {server}{rest}"),
-        lifetimes: STANDING.to_vec(),
+        lifetimes: ALL_LIFETIMES.to_vec(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::tests::question;
 use ironcurtain_grants::Client;
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_policy::{Access, GrantKind};
 use ironcurtain_protocol::ClientView;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn new_servers_and_unidentified_clients_get_shorter_lifetimes() {
         let principal = Principal {
             session: "s".into(),
             client: Client { key: "k".into(), view },
-            says_it_is: Arc::default(),
+            claimed_name: Arc::default(),
             server: "notes".into(),
             server_command: "notes".into(),
             sandboxed: true,
@@ -47,14 +47,14 @@ fn new_servers_and_unidentified_clients_get_shorter_lifetimes() {
         all.into_iter().map(|offer| offer.lifetimes).collect::<Vec<_>>()
     };
     let lifetimes = |exe, is_new| limited(exe, is_new, None);
-    let all = [vec![Lifetime::Once], STANDING.to_vec()].concat();
-    assert_eq!(lifetimes(Some("/opt/claude"), false), [all.clone(), STANDING.to_vec()]);
-    assert_eq!(lifetimes(Some("/opt/claude"), true), [all[..4].to_vec(), STANDING[..3].to_vec()]);
+    let all = [vec![Lifetime::Once], ALL_LIFETIMES.to_vec()].concat();
+    assert_eq!(lifetimes(Some("/opt/claude"), false), [all.clone(), ALL_LIFETIMES.to_vec()]);
+    assert_eq!(lifetimes(Some("/opt/claude"), true), [all[..4].to_vec(), ALL_LIFETIMES[..3].to_vec()]);
     let session = [vec![Lifetime::Once, Lifetime::Session], vec![Lifetime::Session]];
     assert_eq!([lifetimes(None, false), lifetimes(None, true)], [session.to_vec(), session.to_vec()]);
     let minutes = |minutes: u64| limited(Some("/opt/claude"), false, Some(Duration::from_secs(60 * minutes)));
-    assert_eq!(minutes(60), [all[..4].to_vec(), STANDING[..3].to_vec()]);
-    assert_eq!(minutes(59), [all[..3].to_vec(), STANDING[..2].to_vec()]);
+    assert_eq!(minutes(60), [all[..4].to_vec(), ALL_LIFETIMES[..3].to_vec()]);
+    assert_eq!(minutes(59), [all[..3].to_vec(), ALL_LIFETIMES[..2].to_vec()]);
     assert_eq!(minutes(1), session);
 }
 
@@ -62,7 +62,8 @@ fn new_servers_and_unidentified_clients_get_shorter_lifetimes() {
 fn question_tells_when_the_organization_ends_permissions() {
     let file = requested(Access::Read, "/home/u/app/a", PathKind::File { bytes: 3 });
     let mut offers = offered(&[file], false);
-    let told = |offers: &[Offer], minutes: u64| end_of_permissions(offers, Duration::from_secs(60 * minutes));
+    let told =
+        |offers: &[Offer], minutes: u64| max_lifetime_sentence(offers, Duration::from_secs(60 * minutes));
     let sentence = "Your organization ends every permission after 90 minutes.";
     assert_eq!(told(&offers, 90).as_deref(), Some(sentence));
     offers.iter_mut().for_each(|offer| offer.lifetimes = vec![Lifetime::Once]);
@@ -103,14 +104,15 @@ fn a_project_is_offered_for_reading_and_changing_after_the_folder() {
 
 #[test]
 fn an_open_folder_is_offered_for_changing_when_a_file_in_it_changes() {
-    let offered = |requested: &[RequestedAccess], open: &str, project: Option<&str>| {
-        let (open, project) = (Some(path(open)), project.map(path));
-        let grantable = Grantable { requested: requested.to_vec(), open, project, ..Grantable::default() };
+    let offered = |requested: &[RequestedAccess], readable_folder: &str, project: Option<&str>| {
+        let (readable_folder, project) = (Some(path(readable_folder)), project.map(path));
+        let grantable =
+            Grantable { requested: requested.to_vec(), readable_folder, project, ..Grantable::default() };
         let protected = [path("/home/u/work/secret")];
         let limits = GrantLimits { home: &path("/home/u"), protected: &protected };
         let all = offers("claude", &grantable, false, limits);
         let offer = all.into_iter().find(|offer| offer.reach == Reach::OpenFolderToChange);
-        offer.map(|offer| (offer.sentence, offer.lifetimes, grantable.opened_by(offer.reach)))
+        offer.map(|offer| (offer.sentence, offer.lifetimes, grantable.permissions_for(offer.reach)))
     };
     let new = requested(Access::Write, "/home/u/notes/a/new.md", PathKind::Missing);
     let both = AccessSet { read: true, write: true, ..AccessSet::default() };
@@ -120,7 +122,7 @@ fn an_open_folder_is_offered_for_changing_when_a_file_in_it_changes() {
     };
     let sentence = "claude may read and write everything in ~/notes and below".to_owned();
     let one = std::slice::from_ref(&new);
-    assert_eq!(offered(one, "/home/u/notes", None), Some((sentence, STANDING.to_vec(), tree(both))));
+    assert_eq!(offered(one, "/home/u/notes", None), Some((sentence, ALL_LIFETIMES.to_vec(), tree(both))));
     let gone = requested(Access::Delete, "/home/u/notes/a/old.md", PathKind::File { bytes: 3 });
     let (_, lifetimes, opened) = offered(&[new.clone(), gone], "/home/u/notes", None).unwrap();
     assert!(!lifetimes.contains(&Lifetime::Always));
@@ -151,10 +153,10 @@ fn a_project_is_never_offered_for_always_when_deleting() {
             access,
         })]
     };
-    assert_eq!(opened.opened_by(Reach::ProjectToChange), tree(all));
+    assert_eq!(opened.permissions_for(Reach::ProjectToChange), tree(all));
     let read = AccessSet { read: true, ..AccessSet::default() };
-    assert_eq!(opened.opened_by(Reach::ProjectToRead), tree(read));
-    assert_eq!(Grantable::default().opened_by(Reach::ProjectToChange), vec![]);
+    assert_eq!(opened.permissions_for(Reach::ProjectToRead), tree(read));
+    assert_eq!(Grantable::default().permissions_for(Reach::ProjectToChange), vec![]);
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn reading_a_file_offers_the_file_and_its_folder() {
             reach: Reach::Folders,
             label: "everything in ~/docs".into(),
             sentence: "claude may read everything in ~/docs and below".into(),
-            lifetimes: STANDING.to_vec(),
+            lifetimes: ALL_LIFETIMES.to_vec(),
         },
     ];
     assert_eq!(
@@ -241,7 +243,7 @@ fn grants_have_exactly_the_requested_access() {
     };
     let give = |reach, lifetime| {
         let grantable = Grantable { requested: both.to_vec(), ..Grantable::default() };
-        let opened = grantable.opened_by(reach);
+        let opened = grantable.permissions_for(reach);
         grants_of(opened, &subject, (lifetime, 1000), "question q", || Ok::<_, ()>("id".into())).unwrap()
     };
     let files = give(Reach::Paths, Lifetime::Hour);
@@ -265,11 +267,11 @@ fn grants_have_exactly_the_requested_access() {
 #[test]
 fn each_additionally_opened_folder_has_a_sentence() {
     let new = |name: &str| RequestedAccess {
-        need: Some(Need::new(path("/home/u/docs"), true)),
+        need: Some(MountRequest::new(path("/home/u/docs"), true)),
         ..requested(Access::Write, name, PathKind::Missing)
     };
     let alone = RequestedAccess {
-        need: Some(Need::new(path("/home/u/a"), true)),
+        need: Some(MountRequest::new(path("/home/u/a"), true)),
         ..requested(Access::Write, "/home/u/a", PathKind::File { bytes: 1 })
     };
     let sentence = "To do this, the server briefly gets access to everything in ~/docs.";

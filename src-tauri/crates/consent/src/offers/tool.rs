@@ -1,7 +1,7 @@
 //! Offers to allow a tool for longer than one call. Pure.
 
 use super::request::request_offer;
-use super::{STANDING, TIMED, joined};
+use super::{ALL_LIFETIMES, LIMITED_LIFETIMES, join_words};
 use crate::grantable::Grantable;
 use crate::{Lifetime, Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse, Verb, words};
@@ -32,13 +32,23 @@ pub(crate) fn tool_offers(client: &str, server: &str, grantable: &Grantable, run
     let command = if runs { " (any command)" } else { "" };
     if !tool.values().is_empty() {
         // The behaviour of an unannotated tool may change, and so may the recipient that a value names.
-        offers.push(offer(Reach::AnyUse, format!("any use of {name}{command}"), name, &TIMED));
+        offers.push(offer(Reach::AnyUse, format!("any use of {name}{command}"), name, &LIMITED_LIFETIMES));
     }
     if grantable.only_reads {
         let what = "every tool that only reads";
-        offers.push(offer(Reach::ReadingTools, format!("{what}, of {server}"), what.to_owned(), &STANDING));
+        offers.push(offer(
+            Reach::ReadingTools,
+            format!("{what}, of {server}"),
+            what.to_owned(),
+            &ALL_LIFETIMES,
+        ));
     }
-    offers.push(offer(Reach::AllTools, format!("every tool of {server}"), "every tool".to_owned(), &TIMED));
+    offers.push(offer(
+        Reach::AllTools,
+        format!("every tool of {server}"),
+        "every tool".to_owned(),
+        &LIMITED_LIFETIMES,
+    ));
     offers
 }
 
@@ -68,14 +78,14 @@ fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
         reach: Reach::Tool,
         label,
         sentence: format!("{client} may {what}, through the server {server}"),
-        lifetimes: STANDING.into_iter().filter(may_be).collect(),
+        lifetimes: ALL_LIFETIMES.into_iter().filter(may_be).collect(),
     }
 }
 
 /// Returns a phrase for the fixed values, or `None` if the tool has none.
 fn values(tool: &ToolUse) -> Option<String> {
-    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, MAX_LEN)));
-    Some(tool.bounds(show)).filter(|bounds| !bounds.is_empty())
+    let show = |text: &str| visible::quoted(&visible::line(&visible::head_and_tail(text, MAX_LEN)));
+    Some(tool.describe_values(show)).filter(|bounds| !bounds.is_empty())
 }
 
 /// Returns a phrase such as "this exact text to x, any number of times" if a text and its recipients are the only fixed
@@ -84,9 +94,9 @@ fn bound_text(tool: &ToolUse) -> Option<String> {
     let of = |role| tool.values().iter().filter(move |bound| bound.role == role);
     let only = of(Role::EmailAddress).count() + of(Role::EmailBody).count() == tool.values().len();
     of(Role::EmailBody).next().filter(|_| only)?;
-    let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, MAX_LEN)));
+    let show = |text: &str| visible::quoted(&visible::line(&visible::head_and_tail(text, MAX_LEN)));
     let people: Vec<String> = of(Role::EmailAddress).map(|bound| show(&bound.value)).collect();
-    let to = if people.is_empty() { String::new() } else { format!(" to {}", joined(&people)) };
+    let to = if people.is_empty() { String::new() } else { format!(" to {}", join_words(&people)) };
     Some(format!("this exact text{to}, any number of times"))
 }
 
@@ -103,9 +113,11 @@ pub fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
 /// Returns `true` if the tool can be granted permanently: its name does not suggest that it deletes, moves, overwrites
 /// or executes anything.
 fn may_be_permanent(tool: &str) -> bool {
-    let removes =
-        matches!(Verb::of_tool(tool), Some(Verb::Delete | Verb::Forget | Verb::Move | Verb::Overwrite));
-    !removes && !words::of(tool).iter().any(|word| RUNS.contains(&&**word))
+    let removes = matches!(
+        Verb::from_tool_name(tool),
+        Some(Verb::Delete | Verb::Forget | Verb::Move | Verb::Overwrite)
+    );
+    !removes && !words::split_name(tool).iter().any(|word| RUNS.contains(&&**word))
 }
 
 #[cfg(test)]
@@ -133,7 +145,7 @@ mod tests {
             sentence: "Claude Code may use create_issue in provos/ironcurtain, with any other arguments, through the \
                 server github"
                 .into(),
-            lifetimes: STANDING.to_vec(),
+            lifetimes: ALL_LIFETIMES.to_vec(),
         };
         assert_eq!(got, expected);
         let to = || bound("to", Role::EmailAddress, "a b\u{202e}");
@@ -171,19 +183,19 @@ mod tests {
             let grantable = Grantable { tool, only_reads, ..Grantable::default() };
             let offers = tool_offers("c", "sqlite", &grantable, false);
             // Each offer grants exactly one permission.
-            assert!(offers.iter().all(|offer| grantable.opened_by(offer.reach).len() == 1));
+            assert!(offers.iter().all(|offer| grantable.permissions_for(offer.reach).len() == 1));
             offers.into_iter().map(|offer| (offer.reach, offer.label, offer.lifetimes)).collect::<Vec<_>>()
         };
-        let all = (Reach::AllTools, "every tool of sqlite".to_owned(), TIMED.to_vec());
-        let own = |name: &str| (Reach::Tool, format!("any use of {name}"), STANDING.to_vec());
+        let all = (Reach::AllTools, "every tool of sqlite".to_owned(), LIMITED_LIFETIMES.to_vec());
+        let own = |name: &str| (Reach::Tool, format!("any use of {name}"), ALL_LIFETIMES.to_vec());
         let reading = "every tool that only reads, of sqlite".to_owned();
-        let reading = (Reach::ReadingTools, reading, STANDING.to_vec());
+        let reading = (Reach::ReadingTools, reading, ALL_LIFETIMES.to_vec());
         assert_eq!(offered("list_tables", Vec::new(), true), [own("list_tables"), reading, all.clone()]);
         assert_eq!(offered("append", Vec::new(), false), [own("append"), all.clone()]);
         let whole = vec![bound("", Role::None, "{}")];
         let exact = "this exact call of zap, any number of times".to_owned();
         let exact = (Reach::Tool, exact, vec![Lifetime::Session]);
-        let any = (Reach::AnyUse, "any use of zap".to_owned(), TIMED.to_vec());
+        let any = (Reach::AnyUse, "any use of zap".to_owned(), LIMITED_LIFETIMES.to_vec());
         assert_eq!(offered("zap", whole, false), [exact, any, all]);
         let resource = vec![bound("uri", Role::ResourceUri, "a://b")];
         assert_eq!(offered("resources/read", resource, false).len(), 1, "a resource is not a tool");

@@ -10,7 +10,7 @@ use crate::consequence::{CallEffects, ConsequenceLines, consequences, text_of};
 use crate::found_paths::FoundPaths;
 use crate::grantable::Grantable;
 use crate::offers::{THIS_CALL, call_sentence, offers, opened_folders, tool_offers};
-use crate::preview::{Previewed, preview};
+use crate::preview::{ArgumentPreview, preview};
 use crate::principal::{Principal, shown_client};
 use crate::{DenialScope, Question, Verb, side_effects};
 use ironcurtain_grants::GrantLimits;
@@ -54,7 +54,7 @@ impl CallQuestion<'_> {
         let writes_autostart = side_effects::writes_autostart_file(&self.escalation.call, self.limits.home);
         let only_once = writes_autostart
             || requested.len() != values.len()
-            || values.iter().any(PendingApproval::is_about_a_start);
+            || values.iter().any(PendingApproval::is_for_autostart_file);
         let client = shown_client(&self.principal.client_view());
         let server = visible::line(&self.principal.server);
         let mut offers = offers(&client.name, self.grantable, only_once, self.limits);
@@ -69,7 +69,7 @@ impl CallQuestion<'_> {
         let output = consequences(&CallEffects {
             call: &self.escalation.call,
             found: self.found,
-            asked: &self.escalation.values,
+            approvals: &self.escalation.values,
             amount: preview.as_ref().map(|preview| preview.amount.clone()),
             home: self.limits.home,
         });
@@ -84,7 +84,7 @@ impl CallQuestion<'_> {
         let light = !only_once
             && self.principal.sandboxed
             && !self.principal.remote
-            && requested.iter().all(|asked| matches!(asked.target, PathKind::File { .. }))
+            && requested.iter().all(|approvals| matches!(approvals.target, PathKind::File { .. }))
             && output.lines.iter().all(|line| matches!(line.verb, Verb::Read | Verb::Change));
         let mut also: Vec<String> =
             writes_autostart.then(|| side_effects::AUTOSTART_WARNING.to_owned()).into_iter().collect();
@@ -108,7 +108,7 @@ impl CallQuestion<'_> {
             consequences: output.lines,
             rule: visible::line(&worst.rule),
             reason: visible::line(&worst.reason),
-            preview: preview.map(|preview| preview.shown),
+            preview: preview.map(|preview| preview.preview),
             arguments: arguments.iter().map(shown).collect(),
             offers,
             client,
@@ -127,7 +127,7 @@ fn shown((name, value): (&String, &Value)) -> (String, String) {
 /// Returns the arguments that no effect line or preview shows. Arguments with roles come first.
 fn beside(
     output: &ConsequenceLines<'_>,
-    preview: Option<&Previewed>,
+    preview: Option<&ArgumentPreview>,
     call: &ResolvedCall,
 ) -> Vec<(String, String)> {
     let is_told = |name: &str| {

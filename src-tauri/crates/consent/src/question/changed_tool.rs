@@ -2,7 +2,7 @@
 
 use crate::definition::DefinitionChange;
 use crate::principal::{Principal, shown_client};
-use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
+use crate::{Consequence, Lifetime, Offer, Preview, Question, Reach, TextPart, Verb};
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ impl ChangedToolQuestion<'_> {
             remote: self.principal.remote,
             consequences: vec![Consequence {
                 note: Some("the server changed this tool".to_owned()),
-                ..Consequence::new(Verb::Use, vec![Piece::Foreign(tool.clone())])
+                ..Consequence::new(Verb::Use, vec![TextPart::Untrusted(tool.clone())])
             }],
             with: Vec::new(),
             also: hints
@@ -104,7 +104,7 @@ mod tests {
         let principal = Principal {
             session: "s".into(),
             client: Client { key: "k".into(), view: question("q").client },
-            says_it_is: Arc::default(),
+            claimed_name: Arc::default(),
             server: "clock".into(),
             server_command: "clock".into(),
             sandboxed: true,

@@ -1,9 +1,9 @@
 //! Builds the question about a sandboxed program's connection to a host or to a service on this computer. Pure.
 
 use super::known_service::{LOCAL_REASON, service_effects};
-use crate::offers::STANDING;
+use crate::offers::ALL_LIFETIMES;
 use crate::principal::{Principal, shown_client};
-use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use crate::{Consequence, Lifetime, Offer, Question, Reach, TextPart, Verb};
 use ironcurtain_egress::HostPort;
 use ironcurtain_policy::{HostConnection, RuleReason};
 use ironcurtain_visible as visible;
@@ -35,7 +35,7 @@ impl ConnectionQuestion<'_> {
             reach: Reach::Host,
             label: if self.is_local() { "this port" } else { "this host and port" }.to_owned(),
             sentence: format!("{} may connect to {target}", client.name),
-            lifetimes: std::iter::once(Lifetime::Once).chain(STANDING).collect(),
+            lifetimes: std::iter::once(Lifetime::Once).chain(ALL_LIFETIMES).collect(),
         }];
         let consequences = self.consequences(&target);
         Question {
@@ -65,12 +65,12 @@ impl ConnectionQuestion<'_> {
 
     /// Returns the effects of the connection, worst first.
     fn consequences(&self, target: &str) -> Vec<Consequence> {
-        let host = || Piece::Foreign(target.to_owned());
+        let host = || TextPart::Untrusted(target.to_owned());
         if self.is_local() {
             return service_effects(self.target.port, target);
         }
         vec![
-            Consequence::new(Verb::Send, vec![Piece::Ours("anything that it can read to "), host()]),
+            Consequence::new(Verb::Send, vec![TextPart::Fixed("anything that it can read to "), host()]),
             Consequence::new(Verb::Reach, vec![host()]),
         ]
     }
@@ -94,7 +94,7 @@ mod tests {
             principal: &Principal {
                 session: "s".into(),
                 client: Client { key: "k".into(), view: question("q").client },
-                says_it_is: Arc::default(),
+                claimed_name: Arc::default(),
                 server: "run:claude".into(),
                 server_command: "claude".into(),
                 sandboxed: true,
@@ -114,9 +114,10 @@ mod tests {
             let question = asked(target);
             (question.consequences, question.reason, question.offers[0].sentence.clone())
         };
-        let ours = Piece::Ours;
+        let ours = TextPart::Fixed;
         let lines = |service: &'static str, target: &str| {
-            let reached = vec![ours(service), ours(" on this computer, "), Piece::Foreign(target.into())];
+            let reached =
+                vec![ours(service), ours(" on this computer, "), TextPart::Untrusted(target.into())];
             let lets = vec![ours("anything that "), ours(service), ours(" lets your programs change")];
             vec![Consequence::new(Verb::Change, lets), Consequence::new(Verb::Reach, reached)]
         };
@@ -129,13 +130,13 @@ mod tests {
     #[test]
     fn what_can_be_sent_comes_first() {
         let got = asked("B\u{fc}cher.example:443");
-        let host = || Piece::Foreign("xn--bcher-kva.example:443".into());
+        let host = || TextPart::Untrusted("xn--bcher-kva.example:443".into());
         let expected = Question {
             server: "run:claude".into(),
             server_command: "claude".into(),
             tool: Some("network/connect".into()),
             consequences: vec![
-                Consequence::new(Verb::Send, vec![Piece::Ours("anything that it can read to "), host()]),
+                Consequence::new(Verb::Send, vec![TextPart::Fixed("anything that it can read to "), host()]),
                 Consequence::new(Verb::Reach, vec![host()]),
             ],
             denial: "reaching xn--bcher-kva.example:443".into(),
@@ -146,7 +147,7 @@ mod tests {
                 reach: Reach::Host,
                 label: "this host and port".into(),
                 sentence: "claude may connect to xn--bcher-kva.example:443".into(),
-                lifetimes: [vec![Lifetime::Once], STANDING.to_vec()].concat(),
+                lifetimes: [vec![Lifetime::Once], ALL_LIFETIMES.to_vec()].concat(),
             }],
             ..question("q")
         };

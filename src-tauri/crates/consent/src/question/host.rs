@@ -1,9 +1,9 @@
 //! Builds the question about a host that a server wants to reach, and the offer for the hosts that a call names. Pure.
 
 use super::known_service::{LOCAL_REASON, service_effects};
-use crate::offers::{STANDING, joined};
+use crate::offers::{ALL_LIFETIMES, join_words};
 use crate::principal::{Principal, shown_client};
-use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use crate::{Consequence, Lifetime, Offer, Question, Reach, TextPart, Verb};
 use ironcurtain_egress::HostPort;
 use ironcurtain_visible as visible;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl HostQuestion<'_> {
         let (consequences, reason) = match self.target.host.is_local() {
             true => (service_effects(self.target.port, &target), LOCAL_REASON.to_owned()),
             false => (
-                vec![Consequence::new(Verb::Reach, vec![Piece::Foreign(target.clone())])],
+                vec![Consequence::new(Verb::Reach, vec![TextPart::Untrusted(target.clone())])],
                 format!("this host is not yet allowed for the server {server}"),
             ),
         };
@@ -84,8 +84,8 @@ pub fn standing(client: &str, server: &str, hosts: &[HostPort]) -> Option<Offer>
     Some(Offer {
         reach: Reach::Host,
         label,
-        sentence: format!("{client} may reach {} through the server {server}", joined(&names)),
-        lifetimes: STANDING.to_vec(),
+        sentence: format!("{client} may reach {} through the server {server}", join_words(&names)),
+        lifetimes: ALL_LIFETIMES.to_vec(),
     })
 }
 
@@ -103,7 +103,7 @@ mod tests {
             principal: &Principal {
                 session: "s".into(),
                 client: Client { key: "k".into(), view: question("q").client },
-                says_it_is: Arc::default(),
+                claimed_name: Arc::default(),
                 server: "fetch".into(),
                 server_command: "npx fetch".into(),
                 sandboxed: true,
@@ -120,7 +120,7 @@ mod tests {
             tool: None,
             consequences: vec![Consequence {
                 verb: Verb::Reach,
-                object: vec![Piece::Foreign("xn--bcher-kva.example:443".into())],
+                object: vec![TextPart::Untrusted("xn--bcher-kva.example:443".into())],
                 ..question("q").consequences[0].clone()
             }],
             denial: "reaching xn--bcher-kva.example:443".into(),
@@ -131,7 +131,7 @@ mod tests {
                 reach: Reach::Host,
                 label: "this host and port".into(),
                 sentence: "claude may reach xn--bcher-kva.example:443 through the server fetch".into(),
-                lifetimes: [vec![Lifetime::Once], STANDING.to_vec()].concat(),
+                lifetimes: [vec![Lifetime::Once], ALL_LIFETIMES.to_vec()].concat(),
             }],
             ..question("q")
         };
@@ -146,7 +146,7 @@ mod tests {
             reach: Reach::Host,
             label: "these 2 hosts".into(),
             sentence: "claude may reach a.test:443 and b.test:80 through the server fetch".into(),
-            lifetimes: STANDING.to_vec(),
+            lifetimes: ALL_LIFETIMES.to_vec(),
         };
         assert_eq!(standing("claude", "fetch", &hosts), Some(expected));
     }

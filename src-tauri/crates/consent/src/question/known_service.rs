@@ -1,6 +1,6 @@
 //! Names the services on this computer by their default ports, and describes the effects of connecting to them. Pure.
 
-use crate::{Consequence, Piece, Verb};
+use crate::{Consequence, TextPart, Verb};
 
 /// Reason shown in questions about a service on this computer.
 pub(super) const LOCAL_REASON: &str = "This service runs outside the sandbox, with your rights.";
@@ -31,8 +31,9 @@ fn usual_service(port: u16) -> &'static str {
 
 /// Returns the effects of connecting to the service at a port, the worst first. `target` is the host and port as shown.
 pub(super) fn service_effects(port: u16, target: &str) -> Vec<Consequence> {
-    let service = Piece::Ours(usual_service(port));
-    let lets = [Piece::Ours("anything that "), service.clone(), Piece::Ours(" lets your programs change")];
-    let reached = [service, Piece::Ours(" on this computer, "), Piece::Foreign(target.to_owned())];
+    let service = TextPart::Fixed(usual_service(port));
+    let lets =
+        [TextPart::Fixed("anything that "), service.clone(), TextPart::Fixed(" lets your programs change")];
+    let reached = [service, TextPart::Fixed(" on this computer, "), TextPart::Untrusted(target.to_owned())];
     vec![Consequence::new(Verb::Change, lets.into()), Consequence::new(Verb::Reach, reached.into())]
 }

@@ -1,7 +1,7 @@
 //! Builds the question about a server's `sampling/createMessage` request to the client. Pure.
 
 use crate::principal::{Principal, shown_client};
-use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, binary};
+use crate::{Consequence, Lifetime, Offer, Preview, Question, Reach, TextPart, Verb, binary};
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl SamplingQuestion<'_> {
             tool: None,
             consequences: vec![Consequence::new(
                 Verb::AskModel,
-                vec![Piece::Ours("the server "), Piece::Foreign(server.clone())],
+                vec![TextPart::Fixed("the server "), TextPart::Untrusted(server.clone())],
             )],
             with: Vec::new(),
             also: vec!["The server wrote this text and receives the model's answer.".to_owned()],
@@ -116,7 +116,7 @@ mod tests {
         let principal = Principal {
             session: "s".into(),
             client: Client { key: "k".into(), view: question("q").client },
-            says_it_is: Arc::default(),
+            claimed_name: Arc::default(),
             server: "notes".into(),
             server_command: "notes".into(),
             sandboxed: true,

@@ -1,7 +1,7 @@
 //! Builds the question about a signature by the user's ssh agent. Pure.
 
 use crate::principal::{Principal, shown_client};
-use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use crate::{Consequence, Lifetime, Offer, Question, Reach, TextPart, Verb};
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
@@ -95,37 +95,37 @@ impl SignatureQuestion<'_> {
 
 impl SignedThing<'_> {
     /// Returns the object of the headline, and a sentence about the effect of the signature.
-    fn words(self) -> (Vec<Piece>, &'static str) {
-        let foreign = |text: &str| Piece::Foreign(visible::line(text));
+    fn words(self) -> (Vec<TextPart>, &'static str) {
+        let foreign = |text: &str| TextPart::Untrusted(visible::line(text));
         match self {
             Self::Login { user, host } => {
-                let mut object = vec![Piece::Ours("a login as "), foreign(user), Piece::Ours(" at ")];
+                let mut object = vec![TextPart::Fixed("a login as "), foreign(user), TextPart::Fixed(" at ")];
                 let also = match host {
                     SignedHost::Named(names) => {
                         object.push(foreign(names));
                         "The program can do anything there that this account can."
                     }
                     SignedHost::Hashed(key) => {
-                        object.extend([Piece::Ours("a host of your known hosts, key "), foreign(key)]);
+                        object.extend([TextPart::Fixed("a host of your known hosts, key "), foreign(key)]);
                         "The program can do anything there that this account can. The name of the host is hashed in your known hosts."
                     }
                     SignedHost::Stranger(key) => {
-                        object.extend([Piece::Ours("a host that you do not know, key "), foreign(key)]);
+                        object.extend([TextPart::Fixed("a host that you do not know, key "), foreign(key)]);
                         "The key of this host is not in your known hosts: it may not be the host that the program names."
                     }
                     SignedHost::Unknown => {
-                        object.push(Piece::Ours("a host that cannot be determined"));
+                        object.push(TextPart::Fixed("a host that cannot be determined"));
                         "Any host that accepts your key may be meant."
                     }
                 };
                 (object, also)
             }
             Self::File("git") => (
-                vec![Piece::Ours("a git commit or tag")],
+                vec![TextPart::Fixed("a git commit or tag")],
                 "It will carry your name. Its content cannot be shown.",
             ),
             Self::File(namespace) => (
-                vec![Piece::Ours("a text for "), foreign(namespace)],
+                vec![TextPart::Fixed("a text for "), foreign(namespace)],
                 "It will carry your name. Its content cannot be shown.",
             ),
         }
@@ -144,7 +144,7 @@ mod tests {
         let principal = Principal {
             session: "s".into(),
             client: Client { key: "k".into(), view: question("q").client },
-            says_it_is: Arc::default(),
+            claimed_name: Arc::default(),
             server: "run:claude".into(),
             server_command: "claude".into(),
             sandboxed: true,
@@ -167,21 +167,30 @@ mod tests {
             question.consequences[0].object.clone()
         };
         let login = |host| SignedThing::Login { user: "git", host };
-        let at = |rest: Vec<Piece>| {
-            [vec![Piece::Ours("a login as "), Piece::Foreign("git".into()), Piece::Ours(" at ")], rest]
-                .concat()
+        let at = |rest: Vec<TextPart>| {
+            [
+                vec![
+                    TextPart::Fixed("a login as "),
+                    TextPart::Untrusted("git".into()),
+                    TextPart::Fixed(" at "),
+                ],
+                rest,
+            ]
+            .concat()
         };
         assert_eq!(
             asked(login(SignedHost::Named("a.example"))),
-            at(vec![Piece::Foreign("a.example".into())])
+            at(vec![TextPart::Untrusted("a.example".into())])
         );
-        let stranger =
-            vec![Piece::Ours("a host that you do not know, key "), Piece::Foreign("SHA256:x".into())];
+        let stranger = vec![
+            TextPart::Fixed("a host that you do not know, key "),
+            TextPart::Untrusted("SHA256:x".into()),
+        ];
         assert_eq!(asked(login(SignedHost::Stranger("SHA256:x"))), at(stranger));
-        let unknown = vec![Piece::Ours("a host that cannot be determined")];
+        let unknown = vec![TextPart::Fixed("a host that cannot be determined")];
         assert_eq!(asked(login(SignedHost::Unknown)), at(unknown));
-        assert_eq!(asked(SignedThing::File("git")), [Piece::Ours("a git commit or tag")]);
-        let file = [Piece::Ours("a text for "), Piece::Foreign("file".into())];
+        assert_eq!(asked(SignedThing::File("git")), [TextPart::Fixed("a git commit or tag")]);
+        let file = [TextPart::Fixed("a text for "), TextPart::Untrusted("file".into())];
         assert_eq!(asked(SignedThing::File("file")), file);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::offers::tilde;
 use crate::principal::{Principal, shown_client};
-use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use crate::{Consequence, Lifetime, Offer, Question, Reach, TextPart, Verb};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::GrantKind;
 use ironcurtain_visible as visible;
@@ -102,7 +102,7 @@ impl WorkspaceQuestion<'_> {
             denial: format!("working in {path}"),
             consequences: vec![Consequence {
                 note: is_only_said.then(|| "unverified, only the agent says so".to_owned()),
-                ..Consequence::new(Verb::WorkIn, vec![Piece::Path(self.path.as_str().to_owned())])
+                ..Consequence::new(Verb::WorkIn, vec![TextPart::Path(self.path.as_str().to_owned())])
             }],
             with: Vec::new(),
             also: is_only_said

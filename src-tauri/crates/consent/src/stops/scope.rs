@@ -1,7 +1,7 @@
 //! Scope of a session-long denial: a tool and its targets (paths, URLs, hosts or other names).
 
 use super::super::grantable::{RequestedAccess, folders};
-use super::super::offers::joined;
+use super::super::offers::join_words;
 use crate::offers::tilde;
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
@@ -16,11 +16,11 @@ const MAX_PLACE_LEN: usize = 200;
 pub struct DenialScope {
     /// Name of the tool, or `None` if the server makes the request itself.
     pub(super) tool: Option<String>,
-    pub(super) at: Vec<DeniedPlace>,
+    pub(super) at: Vec<DeniedTarget>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum DeniedPlace {
+pub(super) enum DeniedTarget {
     /// A file, or a folder with everything below it.
     Below(CanonicalPath),
     /// A URL, a host or another name.
@@ -41,14 +41,14 @@ impl DenialScope {
     ) -> Self {
         let place = |asked: &RequestedAccess| {
             let folder = folders(std::slice::from_ref(asked)).into_iter().map(|(folder, _)| folder).next();
-            DeniedPlace::Below(folder.filter(|folder| !too_wide(folder)).unwrap_or(asked.path.clone()))
+            DeniedTarget::Below(folder.filter(|folder| !too_wide(folder)).unwrap_or(asked.path.clone()))
         };
         let other = |asked: &PendingApproval| match &asked.subject {
             ApprovalSubject::Path(_) => None,
-            ApprovalSubject::Text(text) => Some(DeniedPlace::Text(text.to_string())),
-            ApprovalSubject::Absent | ApprovalSubject::Call => Some(DeniedPlace::Call),
+            ApprovalSubject::Text(text) => Some(DeniedTarget::Text(text.to_string())),
+            ApprovalSubject::Absent | ApprovalSubject::Call => Some(DeniedTarget::Call),
         };
-        let mut at: Vec<DeniedPlace> = requested.iter().map(place).collect();
+        let mut at: Vec<DeniedTarget> = requested.iter().map(place).collect();
         at.extend(values.iter().filter_map(other));
         at.dedup();
         Self { tool: Some(tool.to_owned()), at }
@@ -57,7 +57,7 @@ impl DenialScope {
     /// Returns the scope of a connection from a server to a host.
     #[must_use]
     pub fn of_host(target: &HostPort) -> Self {
-        Self { tool: None, at: vec![DeniedPlace::Text(target.to_string())] }
+        Self { tool: None, at: vec![DeniedTarget::Text(target.to_string())] }
     }
 
     /// Returns the scope of a remote machine's question. The remote machine applies session-long denials itself.
@@ -69,37 +69,37 @@ impl DenialScope {
     /// Returns the scope of a request from a server to its client.
     #[must_use]
     pub fn of_request(method: &str) -> Self {
-        Self { tool: Some(method.to_owned()), at: vec![DeniedPlace::Call] }
+        Self { tool: Some(method.to_owned()), at: vec![DeniedTarget::Call] }
     }
 
     /// Describes the tool and its targets for the user.
     #[must_use]
     pub fn words(&self, home: &CanonicalPath) -> String {
-        let place = |place: &DeniedPlace| match place {
-            DeniedPlace::Below(path) => Some(tilde(path, home)),
-            DeniedPlace::Text(text) => {
+        let place = |place: &DeniedTarget| match place {
+            DeniedTarget::Below(path) => Some(tilde(path, home)),
+            DeniedTarget::Text(text) => {
                 Some(visible::quoted(&visible::head(&visible::line(text), MAX_PLACE_LEN)))
             }
-            DeniedPlace::Call => None,
+            DeniedTarget::Call => None,
         };
         let places: Vec<String> = self.at.iter().filter_map(place).collect();
         let tool = self.tool.as_deref().map(visible::line);
         match (tool, places.is_empty()) {
             (Some(tool), true) => tool,
-            (Some(tool), false) => format!("{tool} in {}", joined(&places)),
-            (None, _) => format!("reaching {}", joined(&places)),
+            (Some(tool), false) => format!("{tool} in {}", join_words(&places)),
+            (None, _) => format!("reaching {}", join_words(&places)),
         }
     }
 
     /// Returns `true` if this denial applies to a call with the other scope: the tool is the same, and this scope
     /// includes one of the other scope's targets.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        let is_denied = |place: &DeniedPlace| self.at.iter().any(|denied| denied.covers(place));
+        let is_denied = |place: &DeniedTarget| self.at.iter().any(|denied| denied.covers(place));
         self.tool == other.tool && other.at.iter().any(is_denied)
     }
 }
 
-impl DeniedPlace {
+impl DeniedTarget {
     fn covers(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Below(folder), Self::Below(path)) => folder.contains(path),

@@ -6,7 +6,7 @@
 
 use super::inbox::Inbox;
 use super::tty::{NoInput, Size, Tty};
-use super::{Answer, Lifetime, PROMPT, Question, Slot, rows, show_pages};
+use super::{Answer, AnswerSlot, Lifetime, PROMPT, Question, rows, show_pages};
 
 /// Answer that allows a question's first offer once.
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
@@ -16,9 +16,9 @@ pub(super) struct Batch(Vec<Question>);
 
 impl Batch {
     /// Returns this call and all pending calls that can be allowed with it, or `None` if there are none.
-    pub(super) fn around(question: &Question, inbox: &Inbox) -> Option<Self> {
+    pub(super) fn for_question(question: &Question, inbox: &Inbox) -> Option<Self> {
         let mut batch = vec![question.clone()];
-        for other in inbox.waiting(|other| other.joins(std::iter::once(question))) {
+        for other in inbox.pending(|other| other.joins(std::iter::once(question))) {
             if other.joins(batch.iter()) {
                 batch.push(other);
             }
@@ -39,12 +39,12 @@ impl Batch {
     }
 
     /// Shows all calls and asks for one answer. Returns the answer to the first call if the user allowed all calls.
-    pub(super) fn answered(
+    pub(super) fn ask(
         &self,
         size: Size,
         tty: &Tty,
         inbox: &Inbox,
-        slot: &Slot,
+        slot: &AnswerSlot,
     ) -> Result<Option<Answer>, NoInput> {
         if !show_pages(&rows::batch(&self.0, size.columns), size, tty, inbox, slot)? {
             return Ok(None);
@@ -62,7 +62,7 @@ impl Batch {
             return Ok(None);
         }
         for other in self.0.iter().skip(1) {
-            if let Some(slot) = inbox.take(&other.id) {
+            if let Some(slot) = inbox.take_slot(&other.id) {
                 slot.answer(ONCE);
             }
         }

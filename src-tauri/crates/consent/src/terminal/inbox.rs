@@ -2,7 +2,7 @@
 //!
 //! - A closed question is removed immediately, even if it is still queued.
 
-use super::super::{Question, Slot, Withdrawn};
+use super::super::{AnswerSlot, Question, WithdrawalReason};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -13,23 +13,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Sending end of the queue.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    waiting: Arc<Mutex<Waiting>>,
+    pending: Arc<Mutex<Pending>>,
     /// Socket that wakes the receiving end. The receiving end stops when the socket is closed.
-    wakes: UnixStream,
+    wake_sender: UnixStream,
 }
 
 /// Receiving end of the queue, used by the terminal thread.
 #[derive(Debug)]
 pub(super) struct Inbox {
-    waiting: Arc<Mutex<Waiting>>,
-    woken: UnixStream,
+    pending: Arc<Mutex<Pending>>,
+    wake_receiver: UnixStream,
 }
 
 /// Next item for the terminal to show.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum NextItem {
     /// A question and the slot for its answer.
-    Question(Box<Question>, Slot),
+    Question(Box<Question>, AnswerSlot),
     /// A message that requires no answer.
     Notice(String),
 }
@@ -38,134 +38,135 @@ pub(super) enum Next {
 const MAX_NOTICES: usize = 10;
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct Pending {
     notices: VecDeque<String>,
-    queue: VecDeque<(Question, Slot)>,
+    queue: VecDeque<(Question, AnswerSlot)>,
     /// Id of the question on the screen, and the reason it was closed, or `None` if it is open.
-    drawn: Option<(String, Option<Withdrawn>)>,
+    on_screen: Option<(String, Option<WithdrawalReason>)>,
     closed: bool,
 }
 
 /// Creates both ends of the queue.
-pub(super) fn boxes() -> io::Result<(Outbox, Inbox)> {
-    let (wakes, woken) = UnixStream::pair()?;
-    wakes.set_nonblocking(true)?;
-    woken.set_nonblocking(true)?;
-    let waiting = Arc::default();
-    Ok((Outbox { waiting: Arc::clone(&waiting), wakes }, Inbox { waiting, woken }))
+pub(super) fn channel() -> io::Result<(Outbox, Inbox)> {
+    let (wake_sender, wake_receiver) = UnixStream::pair()?;
+    wake_sender.set_nonblocking(true)?;
+    wake_receiver.set_nonblocking(true)?;
+    let pending = Arc::default();
+    Ok((Outbox { pending: Arc::clone(&pending), wake_sender }, Inbox { pending, wake_receiver }))
 }
 
 impl Outbox {
-    pub(super) fn push(&self, question: Question, slot: Slot) {
-        lock(&self.waiting).queue.push_back((question, slot));
+    pub(super) fn push(&self, question: Question, slot: AnswerSlot) {
+        lock(&self.pending).queue.push_back((question, slot));
         self.wake();
     }
 
     /// Queues a message. It is shown when no question is on the screen.
     pub(super) fn notify(&self, notice: &str) {
-        let mut waiting = lock(&self.waiting);
-        if waiting.notices.len() == MAX_NOTICES {
-            waiting.notices.pop_front();
+        let mut pending = lock(&self.pending);
+        if pending.notices.len() == MAX_NOTICES {
+            pending.notices.pop_front();
         }
-        waiting.notices.push_back(notice.to_owned());
-        drop(waiting);
+        pending.notices.push_back(notice.to_owned());
+        drop(pending);
         self.wake();
     }
 
-    pub(super) fn withdraw(&self, id: &str, why: Withdrawn) {
-        let mut waiting = lock(&self.waiting);
-        waiting.queue.retain(|(question, _)| question.id != id);
-        match &mut waiting.drawn {
-            Some((drawn, over)) if drawn == id => *over = Some(why),
+    pub(super) fn withdraw(&self, id: &str, why: WithdrawalReason) {
+        let mut pending = lock(&self.pending);
+        pending.queue.retain(|(question, _)| question.id != id);
+        match &mut pending.on_screen {
+            Some((on_screen, over)) if on_screen == id => *over = Some(why),
             Some(_) | None => {}
         }
-        drop(waiting);
+        drop(pending);
         self.wake();
     }
 
     fn wake(&self) {
         // A full socket buffer means that a wake-up is already pending.
-        let _ = (&self.wakes).write(&[0]);
+        let _ = (&self.wake_sender).write(&[0]);
     }
 }
 
 impl Drop for Outbox {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.waiting);
-        waiting.closed = true;
-        waiting.queue.clear();
+        let mut pending = lock(&self.pending);
+        pending.closed = true;
+        pending.queue.clear();
     }
 }
 
 impl Inbox {
     /// Waits for a notice or the next open question. Returns `None` when the sending end is closed.
-    pub(super) fn next(&self) -> Option<Next> {
+    pub(super) fn next(&self) -> Option<NextItem> {
         loop {
             self.drain();
-            let mut waiting = lock(&self.waiting);
-            waiting.drawn = None;
-            if waiting.closed {
+            let mut pending = lock(&self.pending);
+            pending.on_screen = None;
+            if pending.closed {
                 return None;
             }
-            if let Some(notice) = waiting.notices.pop_front() {
-                return Some(Next::Notice(notice));
+            if let Some(notice) = pending.notices.pop_front() {
+                return Some(NextItem::Notice(notice));
             }
-            while let Some((question, slot)) = waiting.queue.pop_front() {
-                if !slot.is_over() {
-                    waiting.drawn = Some((question.id.clone(), None));
-                    return Some(Next::Question(Box::new(question), slot));
+            while let Some((question, slot)) = pending.queue.pop_front() {
+                if !slot.is_closed() {
+                    pending.on_screen = Some((question.id.clone(), None));
+                    return Some(NextItem::Question(Box::new(question), slot));
                 }
             }
-            drop(waiting);
+            drop(pending);
             // The loop checks the queue again, so the result of `poll` does not matter.
-            let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], None);
+            let _ = poll(&mut [PollFd::new(&self.wake_receiver, PollFlags::IN)], None);
         }
     }
 
-    /// Returns the queued questions that `is_meant` selects, and restarts their deadlines.
-    pub(super) fn waiting(&self, is_meant: impl Fn(&Question) -> bool) -> Vec<Question> {
-        let waiting = lock(&self.waiting);
-        let meant = waiting.queue.iter().filter(|(question, slot)| !slot.is_over() && is_meant(question));
-        meant
+    /// Returns the queued questions that `is_selected` selects, and restarts their deadlines.
+    pub(super) fn pending(&self, is_selected: impl Fn(&Question) -> bool) -> Vec<Question> {
+        let pending = lock(&self.pending);
+        let selected =
+            pending.queue.iter().filter(|(question, slot)| !slot.is_closed() && is_selected(question));
+        selected
             .map(|(question, slot)| {
-                slot.working();
+                slot.report_activity();
                 question.clone()
             })
             .collect()
     }
 
     /// Removes a queued question and returns its slot, or `None` if the question was already closed.
-    pub(super) fn take(&self, id: &str) -> Option<Slot> {
-        let mut waiting = lock(&self.waiting);
-        let at = waiting.queue.iter().position(|(question, _)| question.id == id)?;
-        waiting.queue.remove(at).map(|(_, slot)| slot)
+    pub(super) fn take_slot(&self, id: &str) -> Option<AnswerSlot> {
+        let mut pending = lock(&self.pending);
+        let at = pending.queue.iter().position(|(question, _)| question.id == id)?;
+        pending.queue.remove(at).map(|(_, slot)| slot)
     }
 
     /// Returns `true` if the question on the screen was closed. Consumes the pending wake-ups.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.drain();
-        let waiting = lock(&self.waiting);
-        waiting.closed || waiting.drawn.as_ref().is_some_and(|(_, over)| over.is_some())
+        let pending = lock(&self.pending);
+        pending.closed || pending.on_screen.as_ref().is_some_and(|(_, over)| over.is_some())
     }
 
     /// Returns the reason the question on the screen was closed.
-    pub(super) fn why_over(&self) -> Withdrawn {
-        let drawn = lock(&self.waiting).drawn.clone();
-        drawn.and_then(|(_, over)| over).unwrap_or(Withdrawn::SessionEnded)
+    pub(super) fn close_reason(&self) -> WithdrawalReason {
+        let on_screen = lock(&self.pending).on_screen.clone();
+        on_screen.and_then(|(_, over)| over).unwrap_or(WithdrawalReason::SessionEnded)
     }
 
     fn drain(&self) {
         let mut signals = [0; 256];
-        while matches!((&self.woken).read(&mut signals), Ok(n) if n > 0) {}
+        while matches!((&self.wake_receiver).read(&mut signals), Ok(n) if n > 0) {}
     }
 }
 
 impl AsFd for Inbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.woken.as_fd()
+        self.wake_receiver.as_fd()
     }
 }
 
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@
 use ironcurtain_visible as visible;
 
 /// Character that marks omitted text.
-const CUT: char = '\u{2026}';
+const ELLIPSIS: char = '\u{2026}';
 
 /// Escapes line feeds, runs of spaces and right-to-left letters, so that the text stays on one line.
 pub(super) fn line(text: &str) -> String {
@@ -18,34 +18,35 @@ pub(super) fn head(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
-    let left_out = |kept: &str| format!("{CUT} ({} more)", text.chars().count() - kept.chars().count());
-    let mut kept = taken(text.chars(), width.saturating_sub(columns(&left_out(""))));
-    kept.push_str(&left_out(&kept));
-    kept
+    let omitted_mark =
+        |shown: &str| format!("{ELLIPSIS} ({} more)", text.chars().count() - shown.chars().count());
+    let mut shown = take_columns(text.chars(), width.saturating_sub(columns(&omitted_mark(""))));
+    shown.push_str(&omitted_mark(&shown));
+    shown
 }
 
 /// Returns the start and the end of a path, with the number of characters omitted between them.
-pub(super) fn ends(text: &str, width: usize) -> String {
+pub(super) fn shorten_middle(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
     let all = text.chars().count();
-    let left_out = |kept: usize| format!("{CUT}({} more){CUT}", all - kept);
-    let room = width.saturating_sub(columns(&left_out(0)));
-    let head = taken(text.chars(), room / 3);
-    let tail: String = taken(text.chars().rev(), room - room / 3).chars().rev().collect();
-    format!("{head}{}{tail}", left_out(head.chars().count() + tail.chars().count()))
+    let omitted_mark = |shown: usize| format!("{ELLIPSIS}({} more){ELLIPSIS}", all - shown);
+    let room = width.saturating_sub(columns(&omitted_mark(0)));
+    let head = take_columns(text.chars(), room / 3);
+    let tail: String = take_columns(text.chars().rev(), room - room / 3).chars().rev().collect();
+    format!("{head}{}{tail}", omitted_mark(head.chars().count() + tail.chars().count()))
 }
 
 /// Splits text into pieces of at most `width` columns, preferably after a space. An empty line is one piece.
-pub fn pieces(text: &str, width: usize) -> Vec<String> {
+pub fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let text = text.replace('\t', "    ");
     let mut all = Vec::new();
     for line in visible::lines(&text).split('\n') {
         let mut rest = line;
         loop {
             // Takes at least one character, so that the loop terminates.
-            let piece = Some(taken(rest.chars(), width)).filter(|piece| !piece.is_empty());
+            let piece = Some(take_columns(rest.chars(), width)).filter(|piece| !piece.is_empty());
             let mut piece = piece.unwrap_or_else(|| rest.chars().take(1).collect());
             let is_within_word = rest.len() > piece.len()
                 && !rest.get(piece.len()..).is_some_and(|rest| rest.starts_with(' '));
@@ -68,7 +69,7 @@ pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
 
-fn taken(text: impl Iterator<Item = char>, width: usize) -> String {
+fn take_columns(text: impl Iterator<Item = char>, width: usize) -> String {
     let mut used = 0;
     let fits = |c: &char| {
         used += width_of(*c);
@@ -91,30 +92,34 @@ mod tests {
         assert_eq!(head("short", 5), "short");
         assert_eq!(head(&"x".repeat(100), 20), "xxxxxxx\u{2026} (93 more)");
         let path = format!("/home/u/{}/secret.txt", "x".repeat(100));
-        assert_eq!(ends(&path, 40), "/home/u/\u{2026}(93 more)\u{2026}xxxxxxx/secret.txt");
+        assert_eq!(shorten_middle(&path, 40), "/home/u/\u{2026}(93 more)\u{2026}xxxxxxx/secret.txt");
         assert_eq!(line("a\n1  Allow"), "a\\u{a}1\\u{20}×2Allow");
         // A terminal cannot isolate text directions, so the letters are escaped. The dialog isolates directions
         // itself.
         assert_eq!(line("read /docs/\u{5d0}/x"), "read /docs/\\u{5d0}/x");
-        assert_eq!(pieces("abcde\n\n\tf\u{202e}", 4), ["abcd", "e", "", "    ", "f\\u{", "202e", "}"]);
+        assert_eq!(wrap_text("abcde\n\n\tf\u{202e}", 4), ["abcd", "e", "", "    ", "f\\u{", "202e", "}"]);
     }
 
     #[test]
     fn pieces_end_between_words_where_possible() {
-        assert_eq!(pieces("may use every tool", 10), ["may use ", "every tool"]);
-        assert_eq!(pieces("a verylongword", 8), ["a verylo", "ngword"], "a space too far back is not used");
+        assert_eq!(wrap_text("may use every tool", 10), ["may use ", "every tool"]);
+        assert_eq!(
+            wrap_text("a verylongword", 8),
+            ["a verylo", "ngword"],
+            "a space too far back is not used"
+        );
     }
 
     proptest! {
         #[test]
         fn no_line_exceeds_its_width(text in "\\PC{0,80}|[a-z /\u{4e00}\u{1f600}\n\t\u{202e}]{0,80}", width in 20_usize..90) {
             let whole = line(&text);
-            for cut in [head(&whole, width), ends(&whole, width)] {
+            for cut in [head(&whole, width), shorten_middle(&whole, width)] {
                 prop_assert!(columns(&cut) <= width && !cut.contains('\n'), "{cut}");
             }
-            let pieces = pieces(&text, width);
-            prop_assert!(pieces.iter().all(|piece| columns(piece) <= width && !piece.contains('\n')));
-            prop_assert_eq!(pieces.concat(), visible::lines(&text.replace('\t', "    ")).replace('\n', ""));
+            let wrap = wrap_text(&text, width);
+            prop_assert!(wrap.iter().all(|piece| columns(piece) <= width && !piece.contains('\n')));
+            prop_assert_eq!(wrap.concat(), visible::lines(&text.replace('\t', "    ")).replace('\n', ""));
         }
     }
 }

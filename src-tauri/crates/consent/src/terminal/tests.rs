@@ -6,7 +6,7 @@ mod drawing;
 mod user;
 
 use super::super::tests::question;
-use super::super::{Consequence, Piece, Preview, Verb};
+use super::super::{Consequence, Preview, TextPart, Verb};
 use super::*;
 use rustix::termios::{LocalModes, tcgetattr};
 use std::io::{Read, Write};
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 use user::{SimulatedUser, TIMEOUT};
 
-fn slot() -> (Slot, oneshot::Receiver<Answer>) {
+fn slot() -> (AnswerSlot, oneshot::Receiver<Answer>) {
     let (answer, answered) = oneshot::channel();
-    (Slot { answer, working: tokio::sync::mpsc::channel(1).0 }, answered)
+    (AnswerSlot { answer, activity: tokio::sync::mpsc::channel(1).0 }, answered)
 }
 
 fn answer_of(answer: oneshot::Receiver<Answer>) -> Answer {
@@ -47,7 +47,7 @@ fn read(path: &str, asked_for: &str) -> Consequence {
     Consequence {
         note: Some("3 bytes".into()),
         asked_for: Some(asked_for.into()),
-        ..Consequence::new(Verb::Read, vec![Piece::Path(path.into())])
+        ..Consequence::new(Verb::Read, vec![TextPart::Path(path.into())])
     }
 }
 
@@ -83,9 +83,15 @@ fn is_marked(text: &str, columns: usize, words: &[&str]) {
 #[test]
 fn only_the_number_of_an_answer_allows() {
     let user = SimulatedUser::at(80);
-    for (line, expected) in
-        [("1\n", ONCE), ("\n", NO), ("2\n", NO), ("0\n", NO), ("y\n", NO), ("1x\n", NO), ("\u{4}", NO)]
-    {
+    for (line, expected) in [
+        ("1\n", ONCE),
+        ("\n", DENY),
+        ("2\n", DENY),
+        ("0\n", DENY),
+        ("y\n", DENY),
+        ("1x\n", DENY),
+        ("\u{4}", DENY),
+    ] {
         let answer = user.is_asked(question("q"));
         user.sees(PROMPT);
         user.types(line);
@@ -126,7 +132,7 @@ fn a_number_allows_only_after_everything_sent_was_shown() {
     let answer = user.is_asked(asked());
     user.sees(PROMPT);
     user.types("\n");
-    assert_eq!(answer_of(answer), NO);
+    assert_eq!(answer_of(answer), DENY);
 }
 
 #[test]
@@ -143,16 +149,16 @@ fn foreign_text_cannot_imitate_our_lines() {
         ];
         let forged: String = lines.iter().map(|line| format!("FOE {line:<width$}")).collect();
         let mut asked = of_file("q", "/home/u/passwords.txt", &format!("/x/{forged}"));
-        let object = ["FOE main", "http://x\" to \"http://y"].map(|text| Piece::Foreign(text.into()));
+        let object = ["FOE main", "http://x\" to \"http://y"].map(|text| TextPart::Untrusted(text.into()));
         let [what, to] = object;
         let push =
-            Consequence { verb: Verb::Push, object: vec![what, Piece::Ours(" to "), to], ..read("", "") };
+            Consequence { verb: Verb::Push, object: vec![what, TextPart::Fixed(" to "), to], ..read("", "") };
         asked.consequences.insert(0, push);
         asked.consequences.push(Consequence { verb: Verb::Forget, ..read("FOE", "") });
         asked.with = vec![(forged.clone(), forged.replace("FOE", "\nFOE"))];
         asked.also = vec![forged.clone()];
         asked.client.name = forged.clone();
-        asked.client.says_it_is = Some(forged.replace(' ', "\n"));
+        asked.client.claimed_name = Some(forged.replace(' ', "\n"));
         asked.arguments = vec![(forged.clone(), forged.replace("FOE", "\nFOE\u{4e00}\t"))];
         asked.preview = Some(Preview::Content(forged.replace(' ', "\n")));
         asked.reason = forged.replace(' ', "\u{4e00}");
@@ -172,7 +178,7 @@ fn foreign_text_cannot_imitate_our_lines() {
         // The terminal shows the question again.
         user.sees(PROMPT);
         user.types("\n");
-        assert_eq!(answer_of(answer), NO);
+        assert_eq!(answer_of(answer), DENY);
     }
 }
 
@@ -185,7 +191,7 @@ fn input_before_the_question_is_drawn_is_discarded() {
     user.sees(PROMPT);
     assert!(asked.elapsed() >= Duration::from_millis(450), "{:?}", asked.elapsed());
     user.types("\n");
-    assert_eq!(answer_of(answer), NO);
+    assert_eq!(answer_of(answer), DENY);
     // This input, with and without a line end, arrives before the question or in its first half second.
     user.types("1\n1");
     let answer = user.is_asked(question("q"));
@@ -200,7 +206,7 @@ fn input_before_the_question_is_drawn_is_discarded() {
     assert!(last.elapsed() >= Duration::from_millis(450), "{:?}", last.elapsed());
     assert!(!shown.contains('1'), "{shown:?}");
     user.types("\n");
-    assert_eq!(answer_of(answer), NO);
+    assert_eq!(answer_of(answer), DENY);
     // Input after the prompt is used.
     let answer = user.is_asked(question("q"));
     user.sees(PROMPT);
@@ -215,7 +221,7 @@ fn a_withdrawn_question_is_replaced_by_the_next() {
     user.sees(PROMPT);
     let second = user.is_asked(of_file("second", "/home/u/second.txt", "second"));
     user.types("1");
-    user.terminal.withdraw("first", Withdrawn::Cancelled);
+    user.terminal.withdraw("first", WithdrawalReason::Cancelled);
     // A message replaces the erased question.
     user.sees("\u{1b}[J Question closed: its call was cancelled.");
     assert_eq!(ended(first), None);
@@ -223,7 +229,7 @@ fn a_withdrawn_question_is_replaced_by_the_next() {
     assert!(shown.contains("/home/u/second.txt") && !shown.contains("first"), "{shown}");
     // The partly typed answer was discarded.
     user.types("\n");
-    assert_eq!(answer_of(second), NO);
+    assert_eq!(answer_of(second), DENY);
 }
 
 #[test]
@@ -233,7 +239,7 @@ fn a_hidden_pending_question_is_dropped_when_withdrawn() {
     user.sees(PROMPT);
     let waiting: Vec<_> = (0..20).map(|n| user.is_asked(question(&n.to_string()))).collect();
     for n in 0..20 {
-        user.terminal.withdraw(&n.to_string(), Withdrawn::Cancelled);
+        user.terminal.withdraw(&n.to_string(), WithdrawalReason::Cancelled);
     }
     // The first question remains on the screen.
     for answer in waiting {
@@ -257,7 +263,7 @@ fn a_resize_redraws_and_discards_input() {
         "{shown}"
     );
     user.types("\n");
-    assert_eq!(answer_of(answer), NO);
+    assert_eq!(answer_of(answer), DENY);
 }
 
 #[test]
@@ -267,7 +273,7 @@ fn a_too_narrow_terminal_shows_and_allows_nothing() {
     let shown = user.sees(PROMPT);
     assert!(shown.contains("narrower than 36") && !shown.contains("claude"), "{shown}");
     user.types("1\n");
-    assert_eq!(answer_of(answer), NO);
+    assert_eq!(answer_of(answer), DENY);
     let answer = user.is_asked(question("q"));
     user.sees(PROMPT);
     user.resizes(80);
@@ -324,7 +330,7 @@ fn pipes_work_and_their_end_is_not_an_answer() {
         seen.push_str(&String::from_utf8_lossy(&piece[..n]));
     }
     keyboard.write_all(b"\n").unwrap();
-    assert_eq!(answer_of(answer), NO, "earlier input does not count");
+    assert_eq!(answer_of(answer), DENY, "earlier input does not count");
     drop(keyboard);
     let (slot, answer) = self::slot();
     terminal.ask(question("q"), slot);

@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time without input after which an answer is accepted. Nobody reads a question faster.
-const QUIET: Duration = Duration::from_millis(500);
+const QUIET_PERIOD: Duration = Duration::from_millis(500);
 
 /// Interval at which the size and the foreground process group are checked.
 const TICK: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(200);
 const MAX_LEN: usize = 4096;
 
 /// Size to assume if the terminal does not report one.
-const USUAL: Size = Size { columns: 80, rows: 24 };
+const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
@@ -41,35 +41,42 @@ pub(super) struct Tty {
     input: File,
     output: File,
     /// The terminal's original modes while they are changed, otherwise `None`.
-    own: Mutex<Option<Termios>>,
+    original_modes: Mutex<Option<Termios>>,
     /// `true` if the device supports cursor movement.
-    moves: bool,
+    has_cursor_control: bool,
     /// Number of lines in the last drawing, for erasing it.
-    drawn: AtomicUsize,
+    drawn_lines: AtomicUsize,
 }
 
 /// Reason no line could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoInput {
     /// The question was closed.
-    Over,
+    QuestionClosed,
     /// The terminal was resized.
     Resized,
     /// The input ended or the terminal was closed.
-    Closed,
+    EndOfInput,
 }
 
 impl From<io::Error> for NoInput {
     // An output error means that the terminal was closed.
     fn from(_: io::Error) -> Self {
-        Self::Closed
+        Self::EndOfInput
     }
 }
 
 impl Tty {
     pub(super) fn new(input: File, output: File) -> Self {
-        let moves = isatty(&output) && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Self { input, output, own: Mutex::default(), moves, drawn: AtomicUsize::new(0) }
+        let has_cursor_control =
+            isatty(&output) && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Self {
+            input,
+            output,
+            original_modes: Mutex::default(),
+            has_cursor_control,
+            drawn_lines: AtomicUsize::new(0),
+        }
     }
 
     pub(super) fn size(&self) -> Size {
@@ -77,13 +84,13 @@ impl Tty {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
                 Size { columns: size.ws_col.into(), rows: size.ws_row.into() }
             }
-            Ok(_) | Err(_) => USUAL,
+            Ok(_) | Err(_) => DEFAULT_SIZE,
         }
     }
 
     /// Draws lines and stores their number for [`Self::erase`].
     pub(super) fn draw(&self, lines: &[String]) -> io::Result<()> {
-        self.drawn.store(lines.len() + 1, Ordering::Relaxed);
+        self.drawn_lines.store(lines.len() + 1, Ordering::Relaxed);
         self.write(&format!("\n{}\n", lines.join("\n")))
     }
 
@@ -94,25 +101,25 @@ impl Tty {
 
     /// Erases the last drawing. If the device has no cursor control, starts a new line instead.
     pub(super) fn erase(&self) -> io::Result<()> {
-        let lines = self.drawn.load(Ordering::Relaxed);
-        if self.moves { self.write(&format!("\r\x1b[{lines}A\x1b[J")) } else { self.write("\n") }
+        let lines = self.drawn_lines.load(Ordering::Relaxed);
+        if self.has_cursor_control { self.write(&format!("\r\x1b[{lines}A\x1b[J")) } else { self.write("\n") }
     }
 
     /// Clears the whole screen. After a resize, [`Self::erase`] would not work, because lines have moved.
     pub(super) fn clear(&self) -> io::Result<()> {
-        if self.moves { self.write("\x1b[H\x1b[2J") } else { self.write("\n") }
+        if self.has_cursor_control { self.write("\x1b[H\x1b[2J") } else { self.write("\n") }
     }
 
-    /// Discards input until none has arrived for [`QUIET`].
+    /// Discards input until none has arrived for [`QUIET_PERIOD`].
     pub(super) fn wait_until_quiet(&self, inbox: &Inbox, size: Size) -> Result<(), NoInput> {
-        let _quiet = Quiet::begin(self, inbox, size)?;
-        let mut until = Instant::now() + QUIET;
+        let _quiet = RawModeGuard::begin(self, inbox, size)?;
+        let mut until = Instant::now() + QUIET_PERIOD;
         loop {
             match self.wait(inbox, size, Some(until))? {
                 false => return Ok(()),
                 true => {
                     self.read()?;
-                    until = Instant::now() + QUIET;
+                    until = Instant::now() + QUIET_PERIOD;
                 }
             }
         }
@@ -135,7 +142,7 @@ impl Tty {
 
     /// Restores the terminal's original modes and discards pending input.
     pub(super) fn restore(&self) {
-        if let Some(own) = self.own.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(own) = self.original_modes.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // Fails only if the terminal was closed. A closed terminal has no modes to restore.
             let _ = tcsetattr(&self.input, OptionalActions::Flush, &own);
         }
@@ -146,15 +153,15 @@ impl Tty {
         loop {
             let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
             let timeout = Timespec::try_from(left).unwrap_or_default();
-            let input = if self.is_ours() { PollFlags::IN } else { PollFlags::empty() };
+            let input = if self.is_foreground() { PollFlags::IN } else { PollFlags::empty() };
             let mut waited = [PollFd::new(&self.input, input), PollFd::new(inbox, PollFlags::IN)];
             match poll(&mut waited, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(_) => return Err(NoInput::Closed),
+                Err(_) => return Err(NoInput::EndOfInput),
             }
             let [typed, woken] = waited.map(|one| one.revents());
-            if !woken.is_empty() && inbox.is_over() {
-                return Err(NoInput::Over);
+            if !woken.is_empty() && inbox.is_closed() {
+                return Err(NoInput::QuestionClosed);
             }
             if self.size() != size {
                 return Err(NoInput::Resized);
@@ -173,26 +180,26 @@ impl Tty {
     fn read(&self) -> Result<Option<Vec<u8>>, NoInput> {
         let mut piece = [0; MAX_LEN];
         match rustix::io::read(&self.input, &mut piece) {
-            Ok(0) if !isatty(&self.input) => Err(NoInput::Closed),
+            Ok(0) if !isatty(&self.input) => Err(NoInput::EndOfInput),
             Ok(n) => Ok(Some(piece.get(..n).unwrap_or_default().to_vec())),
             Err(Errno::INTR | Errno::AGAIN) => Ok(None),
-            Err(_) => Err(NoInput::Closed),
+            Err(_) => Err(NoInput::EndOfInput),
         }
     }
 
     /// Returns `true` if this process group is in the foreground. Otherwise, the kernel would stop this process when
     /// it reads from the terminal.
-    fn is_ours(&self) -> bool {
+    fn is_foreground(&self) -> bool {
         tcgetpgrp(&self.input).map_or(true, |group| group == rustix::process::getpgrp())
     }
 }
 
 /// Guard that turns off echo and line buffering. Dropping it restores the modes.
-struct Quiet<'a>(&'a Tty);
+struct RawModeGuard<'a>(&'a Tty);
 
-impl<'a> Quiet<'a> {
+impl<'a> RawModeGuard<'a> {
     fn begin(tty: &'a Tty, inbox: &Inbox, size: Size) -> Result<Self, NoInput> {
-        while !tty.is_ours() {
+        while !tty.is_foreground() {
             tty.wait(inbox, size, Some(Instant::now() + TICK))?;
         }
         if let Ok(own) = tcgetattr(&tty.input) {
@@ -200,15 +207,15 @@ impl<'a> Quiet<'a> {
             quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
             quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
             quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
-            *tty.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
+            *tty.original_modes.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
             // `TCSETSF` also discards the input typed so far.
-            tcsetattr(&tty.input, OptionalActions::Flush, &quiet).map_err(|_| NoInput::Closed)?;
+            tcsetattr(&tty.input, OptionalActions::Flush, &quiet).map_err(|_| NoInput::EndOfInput)?;
         }
         Ok(Self(tty))
     }
 }
 
-impl Drop for Quiet<'_> {
+impl Drop for RawModeGuard<'_> {
     fn drop(&mut self) {
         self.0.restore();
     }
@@ -216,7 +223,7 @@ impl Drop for Quiet<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inbox::boxes;
+    use super::super::inbox::channel;
     use super::*;
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::fs::OpenOptions;
@@ -235,13 +242,13 @@ mod tests {
         let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
         let user = OpenOptions::new().read(true).write(true).open(name).unwrap();
         let tty = Tty::new(user.try_clone().unwrap(), user);
-        let (_outbox, inbox) = boxes().unwrap();
+        let (_outbox, inbox) = channel().unwrap();
         let types = || {
             rustix::io::write(&hands, b"1\n").unwrap();
             assert!(has_input(&tty, Duration::from_secs(10)), "typed input arrives");
         };
         types();
-        let quiet = Quiet::begin(&tty, &inbox, tty.size()).unwrap();
+        let quiet = RawModeGuard::begin(&tty, &inbox, tty.size()).unwrap();
         assert!(!has_input(&tty, Duration::ZERO), "earlier input is read in the half second");
         types();
         drop(quiet);

@@ -1,11 +1,11 @@
-//! Measures calls through the daemon, and compares them with calls sent directly to the server and calls through a
+//! Measures calls through the daemon and compares them with calls sent directly to the server and calls through a
 //! simple relay.
 
-use crate::parts::Conversation;
+use crate::parts::BenchClient;
 use crate::relay;
 use crate::trusted::TrustedProcess;
 use anyhow::Context;
-use ironcurtain_testkit::figures::{Row, Sample};
+use ironcurtain_testkit::measurements::{Row, Sample};
 use ironcurtain_testkit::programs::built;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -16,23 +16,23 @@ use std::time::{Duration, Instant};
 const PIPELINED: usize = 64;
 
 /// Number of repetitions of each benchmark that makes calls.
-pub struct Amount {
+pub struct Repetitions {
     /// Number of sequential calls.
     pub calls: usize,
     /// Number of pipelined calls.
     pub pipelined: usize,
     /// Number of sequential calls per session in the benchmark with many sessions.
-    pub each: usize,
+    pub calls_per_session: usize,
     /// Number of concurrent sessions.
     pub sessions: usize,
     /// Number of times that each rate is measured. The highest rate counts, because it was least affected by other
     /// processes.
-    pub tries: usize,
+    pub attempts: usize,
 }
 
 /// Route that calls take to the server.
 #[derive(Clone, Copy)]
-enum Way {
+enum Route {
     Ours,
     Direct,
     Relayed,
@@ -40,14 +40,14 @@ enum Way {
 
 /// Server that a benchmark calls.
 #[derive(Debug, Clone, Copy)]
-pub enum Called<'a> {
+pub enum BenchServer<'a> {
     /// Filesystem server that is built into IronCurtain.
     Embedded,
     /// Reference server, with the path of its Node script.
     Reference(&'a Path),
 }
 
-impl Called<'_> {
+impl BenchServer<'_> {
     /// Returns the server's entry for `mcp-servers.json`, or `None` for the built-in server.
     pub fn entry(self) -> Option<Value> {
         let Self::Reference(script) = self else { return None };
@@ -67,7 +67,7 @@ impl Called<'_> {
     }
 
     /// Returns the name of a benchmark in the table.
-    fn figure(self, what: &str) -> String {
+    fn row_name(self, what: &str) -> String {
         match self {
             Self::Embedded => what.to_owned(),
             Self::Reference(_) => format!("{what}, the reference server in Node"),
@@ -76,12 +76,15 @@ impl Called<'_> {
 }
 
 /// Measures sequential reads through two trusted processes, alternating between them.
-pub fn side_by_side(grounds: &[Ground<'_>; 2], amount: &Amount) -> anyhow::Result<[Sample; 2]> {
-    let [one, other] = grounds;
-    let mut talks = [one.conversation(Way::Ours)?, other.conversation(Way::Ours)?];
+pub fn compare_alternating(
+    setups: &[BenchSetup<'_>; 2],
+    repetitions: &Repetitions,
+) -> anyhow::Result<[Sample; 2]> {
+    let [one, other] = setups;
+    let mut talks = [one.conversation(Route::Ours)?, other.conversation(Route::Ours)?];
     let mut samples = [Sample::default(), Sample::default()];
     for warm in [true, false] {
-        for _ in 0..amount.calls {
+        for _ in 0..repetitions.calls {
             for (talk, sample) in talks.iter_mut().zip(&mut samples) {
                 let began = Instant::now();
                 talk.call()?;
@@ -100,44 +103,45 @@ fn packages(script: &Path) -> Option<&Path> {
 }
 
 /// Environment for the benchmarks that make calls: a daemon, and a folder for the server.
-pub struct Ground<'a> {
+pub struct BenchSetup<'a> {
     trusted: &'a TrustedProcess,
-    called: Called<'a>,
+    server: BenchServer<'a>,
     folder: PathBuf,
 }
 
-impl<'a> Ground<'a> {
-    pub fn new(base: &Path, trusted: &'a TrustedProcess, called: Called<'a>) -> anyhow::Result<Self> {
+impl<'a> BenchSetup<'a> {
+    pub fn new(base: &Path, trusted: &'a TrustedProcess, server: BenchServer<'a>) -> anyhow::Result<Self> {
         let folder = base.join("direct");
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join("note.txt"), "hello\n")?;
-        Ok(Self { trusted, called, folder })
+        Ok(Self { trusted, server, folder })
     }
 
-    fn conversation(&self, way: Way) -> anyhow::Result<Talk> {
-        let mut server = self.called.program();
+    fn conversation(&self, route: Route) -> anyhow::Result<RepeatedCall> {
+        let mut server = self.server.program();
         server.arg(&self.folder);
-        let (with, path) = match way {
-            Way::Ours => {
+        let (with, path) = match route {
+            Route::Ours => {
                 let mut ours = self.trusted.session()?;
                 ours.call("write_file", &json!({ "path": "note.txt", "content": "hello\n" }))?;
                 (ours, json!("note.txt"))
             }
-            Way::Direct => (Conversation::begin(server)?, json!(self.folder.join("note.txt"))),
-            Way::Relayed => {
-                (Conversation::begin(relay::before(&server)?)?, json!(self.folder.join("note.txt")))
+            Route::Direct => (BenchClient::begin(server)?, json!(self.folder.join("note.txt"))),
+            Route::Relayed => {
+                (BenchClient::begin(relay::command_for(&server)?)?, json!(self.folder.join("note.txt")))
             }
         };
-        Ok(Talk { with, arguments: json!({ "path": path }) })
+        Ok(RepeatedCall { with, arguments: json!({ "path": path }) })
     }
 
     /// Measures sequential reads of a small file, alternating between the daemon, the direct connection and the relay.
-    pub fn one_at_a_time(&self, amount: &Amount) -> anyhow::Result<Vec<Row>> {
-        let ways = [Way::Ours, Way::Direct, Way::Relayed];
-        let mut talks = ways.into_iter().map(|way| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
+    pub fn one_at_a_time(&self, repetitions: &Repetitions) -> anyhow::Result<Vec<Row>> {
+        let routes = [Route::Ours, Route::Direct, Route::Relayed];
+        let mut talks =
+            routes.into_iter().map(|route| self.conversation(route)).collect::<Result<Vec<_>, _>>()?;
         let mut samples = [Sample::default(), Sample::default(), Sample::default()];
         for warm in [true, false] {
-            for _ in 0..amount.calls {
+            for _ in 0..repetitions.calls {
                 for (talk, sample) in talks.iter_mut().zip(&mut samples) {
                     let began = Instant::now();
                     talk.call()?;
@@ -148,7 +152,7 @@ impl<'a> Ground<'a> {
             }
         }
         let [ours, direct, relayed] = samples;
-        let (added, limit) = (ours.less(&direct), relayed.less(&direct));
+        let (added, limit) = (ours.minus(&direct), relayed.minus(&direct));
         let goal = "p50 <= 60 us, p99 <= 250 us";
         Ok(vec![
             Row::compared("allowed call, round trip", ours.clone(), "server direct", direct, ""),
@@ -158,59 +162,61 @@ impl<'a> Ground<'a> {
     }
 
     /// Measures the rate of pipelined calls in one session.
-    pub fn pipelined(&self, amount: &Amount) -> anyhow::Result<Row> {
-        self.rates(amount, "calls per second, 64 in flight in one session", |way| {
-            let mut talk = self.conversation(way)?;
-            talk.many(amount.pipelined.min(1000))?;
+    pub fn pipelined(&self, repetitions: &Repetitions) -> anyhow::Result<Row> {
+        self.rates(repetitions, "calls per second, 64 in flight in one session", |route| {
+            let mut talk = self.conversation(route)?;
+            talk.many(repetitions.pipelined.min(1000))?;
             let began = Instant::now();
-            talk.many(amount.pipelined)?;
-            Ok((amount.pipelined, began.elapsed()))
+            talk.many(repetitions.pipelined)?;
+            Ok((repetitions.pipelined, began.elapsed()))
         })
     }
 
     /// Measures the rate of sequential calls in many concurrent sessions, each with its own server process.
-    pub fn many_sessions(&self, amount: &Amount) -> anyhow::Result<Row> {
-        self.rates(amount, &format!("calls per second, {} sessions", amount.sessions), |way| {
+    pub fn many_sessions(&self, repetitions: &Repetitions) -> anyhow::Result<Row> {
+        self.rates(repetitions, &format!("calls per second, {} sessions", repetitions.sessions), |route| {
             let talks =
-                (0..amount.sessions).map(|_| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
+                (0..repetitions.sessions).map(|_| self.conversation(route)).collect::<Result<Vec<_>, _>>()?;
             let began = Instant::now();
             std::thread::scope(|scope| {
-                let call = |mut talk: Talk| {
-                    scope.spawn(move || (0..amount.each).try_for_each(|_| talk.call()).map(|()| talk))
+                let call = |mut talk: RepeatedCall| {
+                    scope.spawn(move || {
+                        (0..repetitions.calls_per_session).try_for_each(|_| talk.call()).map(|()| talk)
+                    })
                 };
                 let callers: Vec<_> = talks.into_iter().map(call).collect();
                 // Keeps all sessions open until every call is done, because closing a session slows down the others.
                 let ended: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
-                let took = began.elapsed();
+                let duration = began.elapsed();
                 for ended in ended {
                     ended.map_err(|_| anyhow::anyhow!("a caller has panicked"))??;
                 }
-                Ok((amount.sessions * amount.each, took))
+                Ok((repetitions.sessions * repetitions.calls_per_session, duration))
             })
         })
     }
 
     fn rates(
         &self,
-        amount: &Amount,
+        repetitions: &Repetitions,
         what: &str,
-        measure: impl Fn(Way) -> anyhow::Result<(usize, Duration)>,
+        measure: impl Fn(Route) -> anyhow::Result<(usize, Duration)>,
     ) -> anyhow::Result<Row> {
         let mut best = [0.0_f64; 3];
-        for _ in 0..amount.tries {
-            for (way, best) in [Way::Ours, Way::Direct, Way::Relayed].into_iter().zip(&mut best) {
-                let (calls, took) = measure(way)?;
+        for _ in 0..repetitions.attempts {
+            for (route, best) in [Route::Ours, Route::Direct, Route::Relayed].into_iter().zip(&mut best) {
+                let (calls, duration) = measure(route)?;
                 let calls = u32::try_from(calls)?;
-                *best = best.max(f64::from(calls) / took.as_secs_f64());
+                *best = best.max(f64::from(calls) / duration.as_secs_f64());
             }
         }
         let [ours, direct, relayed] = best;
-        let beside =
+        let comparison =
             format!("server direct: {direct:.0}, bare relay: {relayed:.0} ({:.2}x)", relayed / direct);
-        Ok(Row::of(
-            &self.called.figure(what),
+        Ok(Row::from_cells(
+            &self.server.row_name(what),
             &format!("{ours:.0}"),
-            &beside,
+            &comparison,
             &format!("{:.2}x", ours / direct),
             ">= 0.8x",
         ))
@@ -223,7 +229,7 @@ impl<'a> Ground<'a> {
         let after = self.trusted.resident_kib()?;
         let each = after.saturating_sub(before) / u64::try_from(count)?;
         drop(sessions);
-        Ok(Row::of(
+        Ok(Row::from_cells(
             &format!("{count} idle sessions, in the trusted process"),
             &format!("{each} KiB each"),
             "",
@@ -234,12 +240,12 @@ impl<'a> Ground<'a> {
 }
 
 /// Connection to a server, and the arguments of the call to repeat.
-struct Talk {
-    with: Conversation,
+struct RepeatedCall {
+    with: BenchClient,
     arguments: Value,
 }
 
-impl Talk {
+impl RepeatedCall {
     fn call(&mut self) -> anyhow::Result<()> {
         self.with.call("read_text_file", &self.arguments)
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use ironcurtain_sandbox::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View, launch};
-use ironcurtain_testkit::figures::{Row, Sample};
+use ironcurtain_testkit::measurements::{Row, Sample};
 use ironcurtain_testkit::programs::built;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,8 +25,8 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         mounts: vec![],
         network: NetworkAccess::None,
         unix_sockets: UnixSockets::None,
-        closed: vec![],
-        kept: vec![],
+        read_only: vec![],
+        pinned: vec![],
         hidden: vec![],
         limits: ResourceLimits::default(),
         state_dir: text(&base.join("state"))?,
@@ -76,14 +76,14 @@ fn first_byte(mut from: impl Read) -> anyhow::Result<()> {
 }
 
 /// Minimal MCP client. Its own overhead is low, so measurements show the server side.
-pub struct Conversation {
+pub struct BenchClient {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     id: u64,
 }
 
-impl Conversation {
+impl BenchClient {
     /// Starts the server program and performs the `initialize` handshake.
     pub fn begin(mut command: Command) -> anyhow::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -139,7 +139,7 @@ impl Conversation {
     }
 }
 
-impl Drop for Conversation {
+impl Drop for BenchClient {
     fn drop(&mut self) {
         // Fails only if the process has already exited.
         let _ = self.child.kill();

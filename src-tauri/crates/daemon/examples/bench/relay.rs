@@ -10,17 +10,17 @@ use std::process::{Command, Stdio};
 const OPTION: &str = "--relay";
 
 /// Size of the copy buffer, in bytes.
-const PIECE: usize = 64 * 1024;
+const BUFFER_SIZE: usize = 64 * 1024;
 
 /// Returns the command that starts a relay to this server.
-pub fn before(server: &Command) -> anyhow::Result<Command> {
+pub fn command_for(server: &Command) -> anyhow::Result<Command> {
     let mut relay = Command::new(std::env::current_exe()?);
     relay.arg(OPTION).arg(server.get_program()).args(server.get_args());
     Ok(relay)
 }
 
 /// Runs as a relay until the client disconnects. Returns `None` if the option was not given.
-pub fn run_if_asked() -> Option<anyhow::Result<()>> {
+pub fn run_if_requested() -> Option<anyhow::Result<()>> {
     let mut words = std::env::args_os().skip(1);
     (words.next()? == OPTION).then(|| {
         let program = words.next().context("the command of the server is missing")?;
@@ -38,7 +38,7 @@ pub fn run_if_asked() -> Option<anyhow::Result<()>> {
 }
 
 fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; BUFFER_SIZE];
     loop {
         let read = from.read(&mut piece)?;
         let Some(piece) = piece.get(..read).filter(|piece| !piece.is_empty()) else { return Ok(()) };

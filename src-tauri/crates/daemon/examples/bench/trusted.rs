@@ -1,9 +1,9 @@
 //! Runs the daemon as a separate process, as users do.
 
-use crate::parts::Conversation;
+use crate::parts::BenchClient;
 use anyhow::{Context, ensure};
 use ironcurtain_config::home::Home;
-use ironcurtain_testkit::figures;
+use ironcurtain_testkit::measurements;
 use ironcurtain_testkit::programs::{built, is_root};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixStream;
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Running daemon process. Dropping it kills the process.
 pub struct TrustedProcess {
     child: Child,
-    ours: PathBuf,
+    home_dir: PathBuf,
 }
 
 impl TrustedProcess {
@@ -29,8 +29,8 @@ impl TrustedProcess {
 
     /// Starts a daemon like [`Self::start`], with the given `config.json`.
     pub fn start_with(below: &Path, entry: Option<Value>, config: &Value) -> anyhow::Result<Self> {
-        let (ours, person) = (below.join("ic"), below.join("person"));
-        let home = Home::under(&ours, &person);
+        let (home_dir, person) = (below.join("ic"), below.join("person"));
+        let home = Home::under(&home_dir, &person);
         std::fs::create_dir_all(&person)?;
         home.prepare()?;
         if let Some(entry) = entry {
@@ -41,13 +41,13 @@ impl TrustedProcess {
         let child = Command::new(built().join("ironcurtain"))
             .arg("daemon")
             .args(is_root().then_some("--allow-root"))
-            .env("IRONCURTAIN_HOME", &ours)
+            .env("IRONCURTAIN_HOME", &home_dir)
             .env("HOME", &person)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        let (started, began) = (Self { child, ours }, Instant::now());
+        let (started, began) = (Self { child, home_dir }, Instant::now());
         while UnixStream::connect(&home.socket).is_err() {
             ensure!(began.elapsed() < TIMEOUT, "the trusted process did not start to listen");
             std::thread::sleep(Duration::from_millis(5));
@@ -56,14 +56,14 @@ impl TrustedProcess {
     }
 
     /// Opens a session with the filesystem server.
-    pub fn session(&self) -> anyhow::Result<Conversation> {
+    pub fn session(&self) -> anyhow::Result<BenchClient> {
         let mut shim = Command::new(built().join("ironcurtain-shim"));
-        shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", &self.ours);
-        Conversation::begin(shim)
+        shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", &self.home_dir);
+        BenchClient::begin(shim)
     }
 
     pub fn resident_kib(&self) -> anyhow::Result<u64> {
-        figures::resident_kib(self.child.id())?.context("the trusted process has exited")
+        measurements::resident_kib(self.child.id())?.context("the trusted process has exited")
     }
 }
 

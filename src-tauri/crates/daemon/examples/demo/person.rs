@@ -1,11 +1,13 @@
 //! Simulated user with scripted answers.
 
 use crate::AnswerAll;
-use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Question, Reach, Slot, Withdrawn};
+use ironcurtain_consent::{
+    Answer, AnswerSlot, Consent, DenialReach, Lifetime, Question, Reach, WithdrawalReason,
+};
 use std::sync::{Mutex, PoisonError};
 
 /// Simulated user who answers every question automatically.
-pub struct Scripted {
+pub struct ScriptedUser {
     answer: AnswerAll,
     state: Mutex<State>,
 }
@@ -14,17 +16,17 @@ pub struct Scripted {
 struct State {
     asked: usize,
     /// Slots of questions that are left unanswered. Dropping a slot would deny its question.
-    ignored: Vec<Slot>,
+    ignored: Vec<AnswerSlot>,
 }
 
-impl Scripted {
+impl ScriptedUser {
     pub fn new(answer: AnswerAll) -> Self {
         Self { answer, state: Mutex::default() }
     }
 }
 
-impl Consent for Scripted {
-    fn ask(&self, question: Question, slot: Slot) {
+impl Consent for ScriptedUser {
+    fn ask(&self, question: Question, slot: AnswerSlot) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.asked += 1;
         let allow = |reach, lifetime| {
@@ -40,5 +42,5 @@ impl Consent for Scripted {
         slot.answer(answer.unwrap_or(Answer::Deny { note: None, reach: DenialReach::Call }));
     }
 
-    fn withdraw(&self, _: &str, _: Withdrawn) {}
+    fn withdraw(&self, _: &str, _: WithdrawalReason) {}
 }

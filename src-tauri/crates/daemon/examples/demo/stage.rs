@@ -1,7 +1,7 @@
 //! Temporary home directory with IronCurtain's programs, and the output of the demo.
 
 use crate::AnswerAll;
-use crate::person::Scripted;
+use crate::person::ScriptedUser;
 use anyhow::{Context, ensure};
 use ironcurtain_config::home::Home;
 use ironcurtain_consent::{Consent, Terminal};
@@ -31,7 +31,7 @@ pub struct Stage {
 /// The daemon, running either in this process or in the app.
 #[expect(dead_code, reason = "held for its drop")]
 pub enum TrustedProcess {
-    Here(Daemon),
+    InProcess(Daemon),
     App(App),
 }
 
@@ -48,7 +48,7 @@ impl Drop for App {
 
 impl Stage {
     /// Creates the temporary home. With `short_deadline`, questions expire quickly.
-    pub fn set(short_deadline: bool) -> anyhow::Result<Self> {
+    pub fn new(short_deadline: bool) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("ironcurtain-demo").tempdir()?;
         let base = dir.path().canonicalize()?;
         std::fs::create_dir(base.join("home"))?;
@@ -68,7 +68,7 @@ impl Stage {
 
     /// Creates a file in the user's home and returns its path.
     pub fn file(&self, below: &str, content: &str) -> anyhow::Result<PathBuf> {
-        let path = self.home.person.join(below);
+        let path = self.home.user_home.join(below);
         std::fs::create_dir_all(path.parent().context("no folder")?)?;
         std::fs::write(&path, content)?;
         Ok(path)
@@ -84,7 +84,7 @@ impl Stage {
             return self.start_app().map(TrustedProcess::App);
         }
         let consent: Arc<dyn Consent> = match answer {
-            Some(answer) => Arc::new(Scripted::new(answer)),
+            Some(answer) => Arc::new(ScriptedUser::new(answer)),
             None => {
                 let (input, output) = (std::io::stdin(), std::io::stdout());
                 let [input, output] =
@@ -97,7 +97,7 @@ impl Stage {
             programs: self.programs.clone(),
             allow_root: allow_root(),
         };
-        Ok(TrustedProcess::Here(start(options, consent).await?))
+        Ok(TrustedProcess::InProcess(start(options, consent).await?))
     }
 
     /// Returns the command with which an agent client starts the shim.
@@ -113,7 +113,7 @@ impl Stage {
     pub fn session_folder(&self) -> anyhow::Result<PathBuf> {
         let sessions = self.ironcurtain(&["sessions"])?;
         let folder = sessions.pointer("/sessions/0/sandbox_dir").and_then(Value::as_str);
-        Ok(PathBuf::from(folder.context("there is no session")?))
+        Ok(PathBuf::from(folder.context("no active session")?))
     }
 
     /// Runs `ironcurtain` with `--json` and returns the parsed output.
@@ -127,16 +127,16 @@ impl Stage {
     pub fn ironcurtain_text(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new(self.programs.join("ironcurtain"));
         let output = command.args(arguments).env("IRONCURTAIN_HOME", self.ironcurtain_home()).output()?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "`ironcurtain {}`: {said}{complaint}", arguments.join(" "));
-        Ok(said)
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`ironcurtain {}`: {stdout}{stderr}", arguments.join(" "));
+        Ok(stdout)
     }
 
     /// Replaces the paths of temporary directories with short names.
     pub fn shortened(&self, text: &str) -> String {
         let short = text.replace(&*self.home.sessions().to_string_lossy(), "SESSIONS");
-        short.replace(&*self.home.person.to_string_lossy(), "~")
+        short.replace(&*self.home.user_home.to_string_lossy(), "~")
     }
 
     fn start_app(&self) -> anyhow::Result<App> {
@@ -145,7 +145,7 @@ impl Stage {
         command
             .arg("--background")
             .env("IRONCURTAIN_HOME", self.ironcurtain_home())
-            .env("HOME", &self.home.person);
+            .env("HOME", &self.home.user_home);
         if allow_root() {
             command.arg("--allow-root");
         }
@@ -179,7 +179,9 @@ pub struct StepLog {
 impl StepLog {
     /// Prints the title and starts the clock.
     pub fn begin() -> anyhow::Result<Self> {
-        say("\nIronCurtain: agents ask, you decide, the kernel enforces, and you can take it back.\n")?;
+        print_line(
+            "\nIronCurtain: agents ask, you decide, the kernel enforces, and you can take it back.\n",
+        )?;
         let now = Instant::now();
         Ok(Self { number: 0, began: now, last: now })
     }
@@ -189,22 +191,26 @@ impl StepLog {
         self.number += 1;
         let took = self.last.elapsed();
         self.last = Instant::now();
-        say(&format!("  {:>2}. {what:<44} {outcome}  [{:.1} ms]", self.number, took.as_secs_f64() * 1000.0))
+        print_line(&format!(
+            "  {:>2}. {what:<44} {outcome}  [{:.1} ms]",
+            self.number,
+            took.as_secs_f64() * 1000.0
+        ))
     }
 
     /// Prints the output of another program, indented.
     pub fn quote(&self, text: &str) -> anyhow::Result<()> {
-        say("")?;
-        text.lines().try_for_each(|line| say(&format!("      {line}")))
+        print_line("")?;
+        text.lines().try_for_each(|line| print_line(&format!("      {line}")))
     }
 
     /// Prints the total time.
     pub fn end(self) -> anyhow::Result<()> {
-        say(&format!("\n  All steps succeeded in {:.1} s.\n", self.began.elapsed().as_secs_f64()))
+        print_line(&format!("\n  All steps succeeded in {:.1} s.\n", self.began.elapsed().as_secs_f64()))
     }
 }
 
-fn say(line: &str) -> anyhow::Result<()> {
+fn print_line(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
     Ok(out.flush()?)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Server, and the expected result of its first call.
-pub struct Foreign {
+pub struct RegistryServer {
     /// Name that `servers add` gives the server.
     pub name: &'static str,
     /// Arguments that the user types after `servers add`.
@@ -12,20 +12,20 @@ pub struct Foreign {
     pub env: &'static [(&'static str, &'static str)],
     /// Tool and arguments of the first call, as JSON.
     pub call: (&'static str, &'static str),
-    pub wanted: Wanted,
+    pub expected: Expected,
 }
 
 /// Expected result of the first call.
-pub enum Wanted {
+pub enum Expected {
     /// The call succeeds, and its result contains this text.
     Works(&'static str),
-    /// The call succeeds, or its error contains one of these texts, which name what is missing.
-    Names(&'static [&'static str]),
+    /// The call succeeds, or its error contains one of these strings, which name what is missing.
+    MissingDependency(&'static [&'static str]),
     /// The user is asked about this host, when the server is added or called.
-    Asks(&'static str),
+    HostQuestion(&'static str),
 }
 
-impl Foreign {
+impl RegistryServer {
     /// Returns the settings snippet, if the user pastes one.
     pub fn snippet(&self, fill: impl Fn(&str) -> String) -> Option<Value> {
         if self.env.is_empty() {
@@ -41,43 +41,43 @@ impl Foreign {
 
 /// The servers. `{home}` stands for the user's home directory, `{postgres}` for the database's URL, and `{chromium}`
 /// for the browser.
-pub const SERVERS: [Foreign; 14] = [
-    Foreign {
+pub const SERVERS: [RegistryServer; 14] = [
+    RegistryServer {
         name: "calculator",
         typed: &["uvx", "mcp-server-calculator"],
         env: &[],
         call: ("calculate", r#"{"expression": "21 * 2"}"#),
-        wanted: Wanted::Works("42"),
+        expected: Expected::Works("42"),
     },
-    Foreign {
+    RegistryServer {
         name: "excel-mcp-server",
         typed: &["uvx", "excel-mcp-server", "stdio"],
         env: &[],
         call: ("create_workbook", r#"{"path": "{home}/docs/table.xlsx", "sheets": ["one"]}"#),
-        wanted: Wanted::Works("table.xlsx"),
+        expected: Expected::Works("table.xlsx"),
     },
-    Foreign {
+    RegistryServer {
         name: "repomix",
         typed: &["npx", "-y", "repomix", "--mcp"],
         env: &[],
         call: ("pack_codebase", r#"{"directory": "{home}/app"}"#),
-        wanted: Wanted::Works("totalFiles"),
+        expected: Expected::Works("totalFiles"),
     },
-    Foreign {
+    RegistryServer {
         name: "eslint",
         typed: &["npx", "-y", "@eslint/mcp@latest"],
         env: &[],
         call: ("lint-files", r#"{"filePaths": ["{home}/app/index.js"]}"#),
-        wanted: Wanted::Works("no-unused-vars"),
+        expected: Expected::Works("no-unused-vars"),
     },
-    Foreign {
+    RegistryServer {
         name: "kubernetes",
         typed: &["npx", "-y", "mcp-server-kubernetes"],
         env: &[],
         call: ("kubectl_context", r#"{"operation": "list"}"#),
-        wanted: Wanted::Names(&["kubectl"]),
+        expected: Expected::MissingDependency(&["kubectl"]),
     },
-    Foreign {
+    RegistryServer {
         name: "aws-documentation",
         typed: &["uvx", "awslabs.aws-documentation-mcp-server@latest"],
         env: &[],
@@ -85,30 +85,30 @@ pub const SERVERS: [Foreign; 14] = [
             "read_documentation",
             r#"{"url": "https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html"}"#,
         ),
-        wanted: Wanted::Asks("docs.aws.amazon.com"),
+        expected: Expected::HostQuestion("docs.aws.amazon.com"),
     },
-    Foreign {
+    RegistryServer {
         name: "firecrawl",
         typed: &["npx", "-y", "firecrawl-mcp"],
         env: &[("FIRECRAWL_API_KEY", "fc-0123456789abcdef")],
         call: ("firecrawl_scrape", r#"{"url": "https://example.com"}"#),
-        wanted: Wanted::Asks("api.firecrawl.dev"),
+        expected: Expected::HostQuestion("api.firecrawl.dev"),
     },
-    Foreign {
+    RegistryServer {
         name: "mongodb",
         typed: &["npx", "-y", "mongodb-mcp-server@latest", "--readOnly"],
         env: &[("MDB_MCP_CONNECTION_STRING", "mongodb://127.0.0.1:27017/test")],
         call: ("list-databases", r#"{"connectionId": "preconfigured"}"#),
-        wanted: Wanted::Names(&["27017"]),
+        expected: Expected::MissingDependency(&["27017"]),
     },
-    Foreign {
+    RegistryServer {
         name: "postgres",
         typed: &["npx", "-y", "@modelcontextprotocol/server-postgres", "{postgres}"],
         env: &[],
         call: ("query", r#"{"sql": "SELECT 21 * 2 AS answer"}"#),
-        wanted: Wanted::Works("42"),
+        expected: Expected::Works("42"),
     },
-    Foreign {
+    RegistryServer {
         name: "chrome-devtools",
         typed: &[
             "npx",
@@ -121,17 +121,17 @@ pub const SERVERS: [Foreign; 14] = [
         ],
         env: &[],
         call: ("new_page", r#"{"url": "data:text/html,<title>hello</title>"}"#),
-        wanted: Wanted::Works("data:text/html"),
+        expected: Expected::Works("data:text/html"),
     },
-    Foreign {
+    RegistryServer {
         name: "mermaid",
         typed: &["npx", "-y", "mcp-mermaid"],
         env: &[],
         call: ("generate_mermaid_diagram", r#"{"mermaid": "graph TD; A-->B", "outputType": "svg"}"#),
         // The server needs a browser that Playwright installs in `~/.cache`.
-        wanted: Wanted::Names(&["executable doesn't exist"]),
+        expected: Expected::MissingDependency(&["executable doesn't exist"]),
     },
-    Foreign {
+    RegistryServer {
         name: "pandoc",
         typed: &["uvx", "mcp-pandoc"],
         env: &[],
@@ -140,20 +140,20 @@ pub const SERVERS: [Foreign; 14] = [
             r##"{"contents": "# hello", "input_format": "markdown", "output_format": "html"}"##,
         ),
         // The package's `pandoc` dependency has no wheel.
-        wanted: Wanted::Names(&["no wheels for `pandoc`"]),
+        expected: Expected::MissingDependency(&["no wheels for `pandoc`"]),
     },
-    Foreign {
+    RegistryServer {
         name: "docker",
         typed: &["uvx", "mcp-server-docker"],
         env: &[],
         call: ("list_containers", "{}"),
-        wanted: Wanted::Names(&["needs python 3.12", "docker"]),
+        expected: Expected::MissingDependency(&["needs python 3.12", "docker"]),
     },
-    Foreign {
+    RegistryServer {
         name: "qdrant",
         typed: &["uvx", "mcp-server-qdrant"],
         env: &[("QDRANT_LOCAL_PATH", "{home}/qdrant"), ("COLLECTION_NAME", "notes")],
         call: ("qdrant-store", r#"{"information": "hello"}"#),
-        wanted: Wanted::Asks("huggingface.co"),
+        expected: Expected::HostQuestion("huggingface.co"),
     },
 ];

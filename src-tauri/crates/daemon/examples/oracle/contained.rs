@@ -1,6 +1,6 @@
 //! Answers requests about how servers are contained, in the other implementation's format.
 
-use crate::ground::Ground;
+use crate::data_set::DataSet;
 use crate::text;
 use anyhow::Context;
 use ironcurtain_config::NetworkSettings;
@@ -20,16 +20,15 @@ use std::process::Command;
 /// server.
 const DENIED_BY_DEFAULT: [&str; 3] = ["~/.ssh", "~/.gnupg", "~/.aws"];
 
-pub fn resolve(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+pub fn resolve(data: &DataSet, request: &Value) -> anyhow::Result<Value> {
     let server = request.get("serverConfig").context("`serverConfig` is missing")?;
-    Ok(json!({ "value": resolved(ground, request, server, text(request, "sessionSandboxDir")?)? }))
+    Ok(json!({ "value": resolved(data, request, server, text(request, "sessionSandboxDir")?)? }))
 }
 
-pub fn audit(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+pub fn audit(data: &DataSet, request: &Value) -> anyhow::Result<Value> {
     let dir = request.get("allowedDirectory").and_then(Value::as_str).unwrap_or("/tmp");
-    let one = |(name, server): (&String, &Value)| {
-        anyhow::Ok((name.clone(), resolved(ground, request, server, dir)?))
-    };
+    let one =
+        |(name, server): (&String, &Value)| anyhow::Ok((name.clone(), resolved(data, request, server, dir)?));
     let all = servers(request)?.iter().map(one).collect::<Result<Map<_, _>, _>>()?;
     Ok(json!({ "value": all }))
 }
@@ -63,7 +62,7 @@ pub fn write(request: &Value) -> anyhow::Result<Value> {
 pub fn rewrite(request: &Value) -> anyhow::Result<Value> {
     let mut settings: SrtSettings = field(request, "settings")?;
     let additions = request.get("additions").context("`additions` is missing")?;
-    settings.extend(&or_none(additions, "allowRead")?, &or_none(additions, "allowWrite")?);
+    settings.extend(&list_or_empty(additions, "allowRead")?, &list_or_empty(additions, "allowWrite")?);
     Ok(json!({ "settings": settings }))
 }
 
@@ -71,21 +70,21 @@ pub fn rewrite(request: &Value) -> anyhow::Result<Value> {
 ///
 /// The other implementation starts servers in a different directory and rewrites relative paths. IronCurtain leaves
 /// arguments unchanged.
-pub fn wrap(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+pub fn wrap(data: &DataSet, request: &Value) -> anyhow::Result<Value> {
     let (command, args): (String, Vec<String>) = (field(request, "command")?, field(request, "args")?);
     if request.pointer("/config/sandboxed") != Some(&Value::Bool(true)) {
         return Ok(json!({ "command": command, "args": args }));
     }
     let looks_relative =
         |arg: &str| !arg.starts_with(['/', '-']) && !arg.contains('@') && arg.contains(['/', '.']);
-    let here = ground.here.as_path();
-    let from_here = |arg: String| if looks_relative(&arg) { absolute(&arg, here) } else { arg };
+    let working_dir = data.working_dir.as_path();
+    let from_here = |arg: String| if looks_relative(&arg) { absolute(&arg, working_dir) } else { arg };
     let program = Launch { command, args: args.into_iter().map(from_here).collect() };
     let files = files(request)?;
     let launch = ironcurtain_containment::launch("srt", &program, &files)?;
     let line = launch.args.last().context("the command string is missing")?;
-    let said = Command::new("sh").args(["-c", &format!("printf '%s\\0' {line}")]).output()?;
-    let mut argv: Vec<&str> = std::str::from_utf8(&said.stdout)?.split('\0').collect();
+    let output = Command::new("sh").args(["-c", &format!("printf '%s\\0' {line}")]).output()?;
+    let mut argv: Vec<&str> = std::str::from_utf8(&output.stdout)?.split('\0').collect();
     argv.pop();
     Ok(
         json!({ "command": launch.command, "settingsPath": files.settings, "argv": argv, "args": launch.args }),
@@ -97,7 +96,7 @@ pub fn blocked(request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "value": annotate(message, sandboxed).unwrap_or_else(|| message.to_owned()) }))
 }
 
-fn resolved(ground: &Ground, request: &Value, server: &Value, session: &str) -> anyhow::Result<Value> {
+fn resolved(data: &DataSet, request: &Value, server: &Value, session: &str) -> anyhow::Result<Value> {
     let machine = Availability {
         usable: field(request, "platformAvailable")?,
         missing: vec!["the sandbox".to_owned()],
@@ -105,7 +104,7 @@ fn resolved(ground: &Ground, request: &Value, server: &Value, session: &str) -> 
         warnings: vec![],
     };
     let policy: SandboxPolicy = field(request, "sandboxPolicy")?;
-    let home = ground.home.as_path();
+    let home = data.home.as_path();
     let found =
         ironcurtain_containment::resolve(&sandbox(server)?, Path::new(session), &machine, policy, home)?;
     Ok(match found {
@@ -136,10 +135,10 @@ fn sandbox(server: &Value) -> anyhow::Result<Sandbox> {
 fn profile(config: &Value) -> anyhow::Result<Profile> {
     let network = config.get("network").filter(|network| network.is_object());
     Ok(Profile {
-        allow_write: or_none(config, "allowWrite")?,
-        allow_read: or_none(config, "allowRead")?,
-        deny_read: Some(or_none(config, "denyRead")?),
-        deny_write: or_none(config, "denyWrite")?,
+        allow_write: list_or_empty(config, "allowWrite")?,
+        allow_read: list_or_empty(config, "allowRead")?,
+        deny_read: Some(list_or_empty(config, "denyRead")?),
+        deny_write: list_or_empty(config, "denyWrite")?,
         network: network.map(NetworkSettings::deserialize).transpose()?,
         ..Profile::default()
     })
@@ -158,6 +157,6 @@ fn field<T: DeserializeOwned>(request: &Value, name: &str) -> anyhow::Result<T> 
     Ok(T::deserialize(value)?)
 }
 
-fn or_none(of: &Value, name: &str) -> anyhow::Result<Vec<String>> {
+fn list_or_empty(of: &Value, name: &str) -> anyhow::Result<Vec<String>> {
     Ok(of.get(name).map(Vec::deserialize).transpose()?.unwrap_or_default())
 }

@@ -24,8 +24,8 @@ pub fn rewrite_result(request: &Value) -> anyhow::Result<Value> {
     let container = text(request, "containerDir")?;
     let blocks = content.as_array_mut().into_iter().flatten().filter(|_| !host.is_empty());
     for block in blocks.filter(|block| block.get("type").and_then(Value::as_str) == Some("text")) {
-        if let Some(Value::String(said)) = block.get_mut("text") {
-            *said = said.replace(host, container);
+        if let Some(Value::String(output)) = block.get_mut("text") {
+            *output = output.replace(host, container);
         }
     }
     Ok(json!({ "value": content }))

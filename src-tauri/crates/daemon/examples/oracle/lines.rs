@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 /// Returns the answer to a line, with the request's id. The id is `null` if the line is not JSON.
-pub fn answered(line: &[u8], answer: impl FnOnce(&Value) -> anyhow::Result<Value>) -> Option<Value> {
+pub fn answer_line(line: &[u8], answer: impl FnOnce(&Value) -> anyhow::Result<Value>) -> Option<Value> {
     if line.trim_ascii().is_empty() {
         return None;
     }
@@ -27,15 +27,15 @@ mod tests {
 
     #[test]
     fn an_empty_line_is_skipped_and_a_bad_one_gets_an_error() {
-        let said = |line: &[u8]| answered(line, |request| Ok(json!({ "value": request["op"] })));
-        assert_eq!(said(b"{\"id\":1,\"op\":\"x\"}\r"), Some(json!({ "id": 1, "value": "x" })));
-        assert_eq!((said(b""), said(b" \r")), (None, None));
+        let output = |line: &[u8]| answer_line(line, |request| Ok(json!({ "value": request["op"] })));
+        assert_eq!(output(b"{\"id\":1,\"op\":\"x\"}\r"), Some(json!({ "id": 1, "value": "x" })));
+        assert_eq!((output(b""), output(b" \r")), (None, None));
         for bad in [&b"{"[..], b"no", b"\xff", b"{} {}"] {
-            let answer = said(bad).unwrap();
+            let answer = output(bad).unwrap();
             assert_eq!(answer["id"], json!(null));
             assert!(answer["error"].as_str().unwrap().starts_with("the line is not JSON: "), "{answer}");
         }
-        let odd = answered(b"[]", |_| anyhow::bail!("`op` is missing"));
+        let odd = answer_line(b"[]", |_| anyhow::bail!("`op` is missing"));
         assert_eq!(odd, Some(json!({ "id": null, "error": "`op` is missing" })));
     }
 }

@@ -7,7 +7,7 @@
 use super::{AttachError, MessageStream, SILENCE_TIMEOUT, record};
 use crate::daemon_state::DaemonState;
 use ironcurtain_consent::{
-    Consequence, DenialScope, Lifetime, Offer, Piece, Question, QuestionOutcome, Reach, Verb,
+    Consequence, DenialScope, Lifetime, Offer, Question, QuestionOutcome, Reach, TextPart, Verb,
 };
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ClientView;
@@ -15,7 +15,7 @@ use ironcurtain_remote::{
     ChannelBinding, Commitment, FromDesktop, FromRemote, Nonce, PairedKeys, PairingCodes, PeerKey,
     ROOT_DESKTOPS, is_valid_name, pairing_codes, permitted_desktops,
 };
-use ironcurtain_services::{DesktopPairing, QuestionPaused};
+use ironcurtain_services::{DesktopPairing, PairingQuestionsPaused};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ const NO_CONFIRMATION: &str =
     "the code from `ironcurtain pair` was not typed on the desktop within five minutes";
 
 /// Refusal if the desktop confirms a pairing too early.
-const EARLY: &str = "the desktop confirmed the pairing before its code was typed on this machine";
+const CONFIRMED_TOO_EARLY: &str =
+    "the desktop confirmed the pairing before its code was typed on this machine";
 
 /// Pairing of a desktop with this machine.
 pub(super) struct Pairing<'a> {
@@ -51,7 +52,7 @@ pub(super) struct Pairing<'a> {
 
 /// Consent that a pairing needs in addition to the desktop's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needed {
+enum RequiredConsent {
     Nothing,
     AttachedDesktop,
 }
@@ -66,32 +67,34 @@ impl Pairing<'_> {
     ) -> Result<(), AttachError> {
         let services = &self.state.services;
         let Ok(_one_at_a_time) = services.desktop.pairing.begin() else {
-            return Err(AttachError::busy("another desktop is pairing; wait until it is done"));
+            return Err(AttachError::temporary_refusal("another desktop is pairing; wait until it is done"));
         };
         let store = PairedKeys::new(services.home.desktops());
-        let needed = self.needed(&store.read()?)?;
-        if needed == Needed::AttachedDesktop {
-            let is_paused = |paused: QuestionPaused| AttachError::refused(paused.to_string());
+        let required = self.required_consent(&store.read()?)?;
+        if required == RequiredConsent::AttachedDesktop {
+            let is_paused = |paused: PairingQuestionsPaused| AttachError::final_refusal(paused.to_string());
             services.desktop.pairing.may_ask(Instant::now()).map_err(is_paused)?;
         }
         let ours = Nonce::generate()?;
         wire.send(&FromRemote::Nonce { nonce: ours.clone() }).await?;
-        let revealed = timeout(SILENCE_TIMEOUT, wire.next()).await.map_err(|_| AttachError::Silent)??;
+        let revealed = timeout(SILENCE_TIMEOUT, wire.next()).await.map_err(|_| AttachError::TimedOut)??;
         let FromDesktop::Reveal { nonce } = revealed else { return Err(AttachError::Unexpected) };
         commitment.check(&nonce)?;
         let codes = pairing_codes(self.binding, self.keys, (&nonce, &ours));
-        code_typed(&services.desktop.pairing, wire, codes.clone(), needed).await?;
+        wait_for_typed_code(&services.desktop.pairing, wire, codes.clone(), required).await?;
         let consent = async {
-            match needed {
-                Needed::Nothing => Ok(()),
-                Needed::AttachedDesktop => self.ask(&codes.desktop).await,
+            match required {
+                RequiredConsent::Nothing => Ok(()),
+                RequiredConsent::AttachedDesktop => self.ask(&codes.desktop).await,
             }
         };
         // The question is withdrawn if the desktop disconnects.
-        tokio::try_join!(consent, confirmed(wire))?;
+        tokio::try_join!(consent, wait_for_confirmation(wire))?;
         // Checks again, because the user can take minutes to type the codes.
-        if self.needed(&store.read()?)? != needed {
-            return Err(AttachError::refused("another desktop was paired with this machine in the meantime"));
+        if self.required_consent(&store.read()?)? != required {
+            return Err(AttachError::final_refusal(
+                "another desktop was paired with this machine in the meantime",
+            ));
         }
         let key = self.keys.0.to_string();
         let short = key.get(..8).unwrap_or_default();
@@ -101,26 +104,26 @@ impl Pairing<'_> {
         wire.send(&FromRemote::Paired).await
     }
 
-    fn needed(&self, paired: &BTreeMap<String, PeerKey>) -> Result<Needed, AttachError> {
+    fn required_consent(&self, paired: &BTreeMap<String, PeerKey>) -> Result<RequiredConsent, AttachError> {
         let desktop = self.keys.0;
         if paired.values().any(|known| *known == desktop) || is_permitted(desktop)? {
-            return Ok(Needed::Nothing);
+            return Ok(RequiredConsent::Nothing);
         }
         if !paired.is_empty() {
             if self.state.services.desktop.is_attached() {
-                return Ok(Needed::AttachedDesktop);
+                return Ok(RequiredConsent::AttachedDesktop);
             }
-            return Err(AttachError::refused(format!(
+            return Err(AttachError::final_refusal(format!(
                 "another desktop is paired with this machine, and has to allow this one: attach it first, or add \
                  the line `\"NAME\": \"{desktop}\"` to the JSON object in `{ROOT_DESKTOPS}` as root"
             )));
         }
         if !self.state.is_idle() {
-            return Err(AttachError::refused(
+            return Err(AttachError::final_refusal(
                 "sessions are active on this machine; close every agent there before you pair its first desktop",
             ));
         }
-        Ok(Needed::Nothing)
+        Ok(RequiredConsent::Nothing)
     }
 
     /// Asks the user of the attached desktop whether the new desktop may pair.
@@ -144,28 +147,28 @@ impl Pairing<'_> {
             | QuestionOutcome::TimedOut
             | QuestionOutcome::Settled => {
                 services.desktop.pairing.pause_questions(Instant::now());
-                Err(AttachError::refused("the attached desktop did not allow the pairing"))
+                Err(AttachError::final_refusal("the attached desktop did not allow the pairing"))
             }
         }
     }
 }
 
 /// Waits until this machine's user has typed the desktop's code.
-async fn code_typed(
+async fn wait_for_typed_code(
     pairing: &DesktopPairing,
     wire: &mut MessageStream,
     codes: PairingCodes,
-    needed: Needed,
+    required: RequiredConsent,
 ) -> Result<(), AttachError> {
-    let typed = pairing.wait_for_code(codes, needed == Needed::AttachedDesktop);
+    let typed = pairing.wait_for_code(codes, required == RequiredConsent::AttachedDesktop);
     tokio::select! {
         typed = timeout(CODE_TIMEOUT, typed) => match typed {
             Ok(Ok(true)) => Ok(()),
-            Ok(Ok(false)) => Err(AttachError::refused(WRONG_CODE)),
-            Ok(Err(_)) | Err(_) => Err(AttachError::refused(NO_CODE)),
+            Ok(Ok(false)) => Err(AttachError::final_refusal(WRONG_CODE)),
+            Ok(Err(_)) | Err(_) => Err(AttachError::final_refusal(NO_CODE)),
         },
         early = wire.next::<FromDesktop>() => Err(match early? {
-            FromDesktop::Confirm => AttachError::refused(EARLY),
+            FromDesktop::Confirm => AttachError::final_refusal(CONFIRMED_TOO_EARLY),
             FromDesktop::Hello { .. }
             | FromDesktop::Reveal { .. }
             | FromDesktop::Answer { .. }
@@ -176,9 +179,9 @@ async fn code_typed(
 }
 
 /// Waits until the user has typed this machine's code on the desktop.
-async fn confirmed(wire: &mut MessageStream) -> Result<(), AttachError> {
+async fn wait_for_confirmation(wire: &mut MessageStream) -> Result<(), AttachError> {
     let message = timeout(CODE_TIMEOUT, wire.next()).await;
-    match message.map_err(|_| AttachError::refused(NO_CONFIRMATION))?? {
+    match message.map_err(|_| AttachError::final_refusal(NO_CONFIRMATION))?? {
         FromDesktop::Confirm => Ok(()),
         FromDesktop::Hello { .. }
         | FromDesktop::Reveal { .. }
@@ -191,7 +194,7 @@ async fn confirmed(wire: &mut MessageStream) -> Result<(), AttachError> {
 /// Returns `true` if root permits this desktop.
 fn is_permitted(desktop: PeerKey) -> Result<bool, AttachError> {
     let keys = permitted_desktops(Path::new(ROOT_DESKTOPS));
-    let keys = keys.map_err(|problem| AttachError::refused(problem.to_string()))?;
+    let keys = keys.map_err(|problem| AttachError::final_refusal(problem.to_string()))?;
     Ok(keys.values().any(|key| *key == desktop))
 }
 
@@ -203,7 +206,7 @@ fn question(name: &str, code: &str, id: String) -> Question {
         exe: None,
         chain: Vec::new(),
         cwd: None,
-        says_it_is: Some(name.to_owned()),
+        claimed_name: Some(name.to_owned()),
         label: None,
     };
     Question {
@@ -219,8 +222,8 @@ fn question(name: &str, code: &str, id: String) -> Question {
         consequences: vec![Consequence::new(
             Verb::Change,
             vec![
-                Piece::Ours("who answers the remote machine's questions, with the code "),
-                Piece::Foreign(code.to_owned()),
+                TextPart::Fixed("who answers the remote machine's questions, with the code "),
+                TextPart::Untrusted(code.to_owned()),
             ],
         )],
         with: Vec::new(),
@@ -247,17 +250,17 @@ fn question(name: &str, code: &str, id: String) -> Question {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_consent::{Answer, Broker, NobodyToAsk, Stops};
+    use ironcurtain_consent::{Answer, Broker, NoFrontEnd, Stops};
     use ironcurtain_remote::{AnswerRefused, ChannelKey, QuestionDigest};
-    use ironcurtain_services::{Attachment, CodeRefused, DESKTOP_LOST, DesktopConsent};
+    use ironcurtain_services::{Attachment, CodeError, DESKTOP_LOST, DesktopConsent};
     use tokio::task::JoinHandle;
 
     fn key(seed: u8) -> PeerKey {
-        ChannelKey::of_seed(&[seed; 32]).unwrap().public()
+        ChannelKey::from_seed(&[seed; 32]).unwrap().public()
     }
 
     fn daemon() -> (Arc<DesktopConsent>, Broker) {
-        let desktop = Arc::new(DesktopConsent::new(Arc::new(NobodyToAsk)));
+        let desktop = Arc::new(DesktopConsent::new(Arc::new(NoFrontEnd)));
         let stops = Stops::open(Path::new("/proc/self/nothing").to_path_buf());
         (desktop.clone(), Broker::new(desktop, stops, None))
     }
@@ -272,7 +275,7 @@ mod tests {
         let outcome = tokio::spawn(async move {
             broker.ask(asked, &DenialScope::of_remote(), std::future::pending()).await
         });
-        let FromRemote::Question { id: sent, question } = desktop.out.recv().await.unwrap() else {
+        let FromRemote::Question { id: sent, question } = desktop.outgoing.recv().await.unwrap() else {
             panic!("the desktop received no question");
         };
         assert_eq!(sent, id);
@@ -282,26 +285,29 @@ mod tests {
     #[tokio::test]
     async fn a_pairing_ends_if_no_code_is_typed_for_five_minutes() {
         let (ours, theirs) = tokio::net::UnixStream::pair().unwrap();
-        let [desktop, remote] = [1, 2].map(|seed| ChannelKey::of_seed(&[seed; 32]).unwrap());
+        let [desktop, remote] = [1, 2].map(|seed| ChannelKey::from_seed(&[seed; 32]).unwrap());
         let (desktop, remote) = tokio::join!(desktop.connect(ours), remote.accept(theirs));
         let (_desktop, mut wire) = (desktop.unwrap(), MessageStream::new(remote.unwrap().stream));
         let codes = PairingCodes { desktop: "204517".to_owned(), remote: "881002".to_owned() };
         let pairing = DesktopPairing::default();
         tokio::time::pause();
         let began = Instant::now();
-        let waited = code_typed(&pairing, &mut wire, codes.clone(), Needed::Nothing).await.unwrap_err();
+        let waited = wait_for_typed_code(&pairing, &mut wire, codes.clone(), RequiredConsent::Nothing)
+            .await
+            .unwrap_err();
         assert_eq!(waited.to_string(), "nobody ran `ironcurtain pair` on this machine within five minutes");
         assert_eq!(began.elapsed().as_secs(), CODE_TIMEOUT.as_secs());
-        assert_eq!(pairing.type_code("204517"), Err(CodeRefused::NotWaiting));
-        let waited = confirmed(&mut wire).await.unwrap_err().to_string();
+        assert_eq!(pairing.enter_code("204517"), Err(CodeError::NotWaiting));
+        let waited = wait_for_confirmation(&mut wire).await.unwrap_err().to_string();
         assert_eq!(
             waited,
             "the code from `ironcurtain pair` was not typed on the desktop within five minutes"
         );
-        let (typed, ()) = tokio::join!(code_typed(&pairing, &mut wire, codes, Needed::Nothing), async {
-            tokio::task::yield_now().await;
-            pairing.type_code("204517").unwrap();
-        });
+        let (typed, ()) =
+            tokio::join!(wait_for_typed_code(&pairing, &mut wire, codes, RequiredConsent::Nothing), async {
+                tokio::task::yield_now().await;
+                pairing.enter_code("204517").unwrap();
+            });
         typed.unwrap();
     }
 
@@ -332,9 +338,9 @@ mod tests {
         let (first, digest) = asked(&broker, &mut before, "q1").await;
         let mut attached = desktop.attach(key(1)).unwrap();
         assert_eq!(first.await.unwrap(), QuestionOutcome::Unavailable(DESKTOP_LOST.to_owned()));
-        let gone = Err(AnswerRefused::NotPending("q1".to_owned()));
-        assert_eq!(before.answer("q1", &digest, ALLOW), gone);
-        assert_eq!(attached.answer("q1", &digest, ALLOW), gone);
+        let not_pending = Err(AnswerRefused::NotPending("q1".to_owned()));
+        assert_eq!(before.answer("q1", &digest, ALLOW), not_pending);
+        assert_eq!(attached.answer("q1", &digest, ALLOW), not_pending);
         drop(before);
         // Closing the earlier connection does not affect the current one.
         let (second, _) = asked(&broker, &mut attached, "q2").await;

@@ -3,7 +3,7 @@
 //! - Accepts a desktop only if it proves possession of a paired key and if this daemon cannot ask the user itself.
 
 use super::pairing::Pairing;
-use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, channel_key, link, note, record};
+use super::{AttachError, MessageStream, PING, SILENCE_TIMEOUT, accept_link, channel_key, record, send_note};
 use crate::daemon_state::DaemonState;
 use ironcurtain_connection::Peer;
 use ironcurtain_protocol::{AttachNote, RefusalCode};
@@ -21,12 +21,12 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) async fn serve(state: &Arc<DaemonState>, mut peer: Peer) {
     if !state.services.desktop.needs_desktop() {
         let text = "this machine shows questions to its own user, so no desktop can be attached".to_owned();
-        return peer.refuse(RefusalCode::Stays, text).await;
+        return peer.refuse(RefusalCode::CannotTakeOver, text).await;
     }
-    let Some(link) = link(&mut peer).await else { return };
+    let Some(link) = accept_link(&mut peer).await else { return };
     let Err(why) = relay(state, link, &mut peer.stream).await;
     tracing::info!("the relay's connection ended: {why}");
-    note(&mut peer.stream, &why.note()).await;
+    send_note(&mut peer.stream, &why.to_note()).await;
 }
 
 async fn relay(
@@ -35,15 +35,15 @@ async fn relay(
     notes: &mut UnixStream,
 ) -> Result<std::convert::Infallible, AttachError> {
     let key = channel_key(&state.services).await?;
-    let silent = |_| AttachError::Silent;
-    let channel = timeout(HELLO_TIMEOUT, key.accept(link)).await.map_err(silent)??;
+    let timed_out = |_| AttachError::TimedOut;
+    let channel = timeout(HELLO_TIMEOUT, key.accept(link)).await.map_err(timed_out)??;
     let (desktop, binding) = (channel.peer, channel.binding);
     let mut wire = MessageStream::new(channel.stream);
-    let hello = timeout(HELLO_TIMEOUT, wire.line()).await.map_err(silent)??;
+    let hello = timeout(HELLO_TIMEOUT, wire.next_line()).await.map_err(timed_out)??;
     let accepted = async {
         if FromDesktop::version(&hello).is_some_and(|version| version != VERSION) {
             let text = "the two IronCurtains have different versions; install the same one on both machines";
-            return Err(AttachError::refused(text));
+            return Err(AttachError::final_refusal(text));
         }
         let FromDesktop::Hello { name, want, .. } = serde_json::from_slice(&hello)? else {
             return Err(AttachError::Unexpected);
@@ -57,9 +57,13 @@ async fn relay(
                     return Err(problem);
                 }
             }
-            DesktopRequest::Attach => check(state, desktop)?,
+            DesktopRequest::Attach => check_paired(state, desktop)?,
         }
-        state.services.desktop.attach(desktop).map_err(|other| AttachError::busy(other.to_string()))
+        state
+            .services
+            .desktop
+            .attach(desktop)
+            .map_err(|other| AttachError::temporary_refusal(other.to_string()))
     };
     let accepted = accepted.await;
     let mut attachment = match accepted {
@@ -72,9 +76,9 @@ async fn relay(
     record(&state.services, format!("the desktop with the key {desktop} answers questions from now on"))
         .await?;
     wire.send(&FromRemote::Attached).await?;
-    note(notes, &AttachNote::Attached).await;
+    send_note(notes, &AttachNote::Attached).await;
     state.services.changed();
-    let Err(why) = exchange(state, desktop, &mut wire, &mut attachment).await;
+    let Err(why) = forward_questions(state, desktop, &mut wire, &mut attachment).await;
     drop(attachment);
     state.services.changed();
     if let AttachError::Refused { why, refusal } = &why {
@@ -87,29 +91,29 @@ async fn relay(
 }
 
 /// Checks that a desktop is paired.
-fn check(state: &DaemonState, desktop: PeerKey) -> Result<(), AttachError> {
+fn check_paired(state: &DaemonState, desktop: PeerKey) -> Result<(), AttachError> {
     let paired = PairedKeys::new(state.services.home.desktops()).read()?;
     if paired.values().any(|paired| *paired == desktop) {
         return Ok(());
     }
-    Err(AttachError::refused(
+    Err(AttachError::final_refusal(
         "this machine does not know your desktop; run `ironcurtain attach --forget HOST` with this machine's name, and \
          pair again",
     ))
 }
 
-async fn exchange(
+async fn forward_questions(
     state: &DaemonState,
     desktop: PeerKey,
     wire: &mut MessageStream,
     attachment: &mut Attachment,
 ) -> Result<std::convert::Infallible, AttachError> {
-    let (mut ping, mut heard) = (interval(PING), Instant::now());
+    let (mut ping, mut last_message) = (interval(PING), Instant::now());
     let replaced = attachment.replaced.clone();
     loop {
         tokio::select! {
             message = wire.next::<FromDesktop>() => {
-                heard = Instant::now();
+                last_message = Instant::now();
                 match message? {
                     FromDesktop::Answer { id, digest, answer } => {
                         if let Err(refused) = attachment.answer(&id, &digest, answer) {
@@ -118,21 +122,21 @@ async fn exchange(
                             wire.send(&FromRemote::NotAccepted { id, why }).await?;
                         }
                     }
-                    FromDesktop::Working { id } => attachment.working(&id),
+                    FromDesktop::Working { id } => attachment.extend_deadline(&id),
                     FromDesktop::Ping => {}
                     FromDesktop::Hello { .. } | FromDesktop::Reveal { .. } | FromDesktop::Confirm => {
                         return Err(AttachError::Unexpected);
                     }
                 }
             }
-            Some(message) = attachment.out.recv() => wire.send(&message).await?,
+            Some(message) = attachment.outgoing.recv() => wire.send(&message).await?,
             _ = ping.tick() => {
                 // Checks again, because the user may have removed the desktop.
-                check(state, desktop)?;
+                check_paired(state, desktop)?;
                 wire.send(&FromRemote::Ping).await?;
             }
-            () = replaced.cancelled() => return Err(AttachError::busy("the desktop connected again")),
-            () = sleep_until(heard + SILENCE_TIMEOUT) => return Err(AttachError::Silent),
+            () = replaced.cancelled() => return Err(AttachError::temporary_refusal("the desktop connected again")),
+            () = sleep_until(last_message + SILENCE_TIMEOUT) => return Err(AttachError::TimedOut),
         }
     }
 }

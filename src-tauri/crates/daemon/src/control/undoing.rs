@@ -1,7 +1,7 @@
 //! Records that the user restores a run's folder. The command-line program restores the files itself.
 
-use super::stopping::{by, record};
-use super::{Asker, failed};
+use super::stopping::{record, requested_by};
+use super::{Requester, failed};
 use crate::daemon_state::DaemonState;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_protocol::{ErrorCode, Reply};
@@ -14,16 +14,16 @@ pub(super) async fn undo(
     session: String,
     folder: &str,
     (count, failures): (usize, Option<usize>),
-    asker: Asker,
+    requester: Requester,
 ) -> Reply {
     let folder = visible::line(folder);
-    let what = match failures {
+    let summary = match failures {
         None => format!("paths of `{folder}` are to be restored: {count}"),
         Some(failures) => {
             format!("paths of `{folder}` were restored: {}, failed: {failures}", count - failures.min(count))
         }
     };
-    let mut entry = Entry::new(Event::Undo, format!("{what}, {}", by(asker)));
+    let mut entry = Entry::new(Event::Undo, format!("{summary}, {}", requested_by(requester)));
     entry.session = Some(session);
     match record(state, entry).await {
         Ok(()) => Reply::Done,

@@ -1,7 +1,7 @@
 //! Accepts connections from shims and from the user's own programs.
 
 use super::serve_session::{SessionOrigin, refuse, serve_session};
-use super::{ENDING, run_sessions};
+use super::{SHUTDOWN_TIMEOUT, run_sessions};
 use crate::daemon_state::DaemonState;
 use crate::record_export::RecordExport;
 use crate::run::{Run, RunOptions};
@@ -37,15 +37,17 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: 
         if state.services.shutdown.takeover_requested.is_cancelled() {
             state.services.shutdown.taken_over.cancel();
         } else {
-            state.live().iter().for_each(|session| session.end());
+            state.sessions().iter().for_each(|session| session.end());
         }
         // Runs cannot be handed over to another daemon.
         state.runs().iter().for_each(|run| run.end());
-        while (!state.live().is_empty() || !state.runs().is_empty()) && peers.join_next().await.is_some() {}
+        while (!state.sessions().is_empty() || !state.runs().is_empty()) && peers.join_next().await.is_some()
+        {
+        }
         state.services.shutdown.requested.cancel();
         state.services.shutdown.sandboxes_exited().await;
     };
-    if tokio::time::timeout(ENDING, ended).await.is_err() {
+    if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
         record_timeout(&state).await;
     }
     state.services.grants.close().await;
@@ -54,7 +56,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: 
     {
         tracing::error!(%problem, "failed to record the shutdown");
     }
-    state.services.audit.settle().await;
+    state.services.audit.flush().await;
     tokio::join!(state.services.record_head.end(), export.end());
     // Closing the connection tells a connected program that another daemon can start.
     drop(locks);
@@ -63,11 +65,15 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener, export: 
 
 /// Records that shutdown timed out before the last check for autostart files was complete.
 async fn record_timeout(state: &DaemonState) {
-    let words = state.services.autostart.last_looks().words();
+    let unfinished_checks = state.services.autostart.final_checks().descriptions();
     let summary = format!(
         "the trusted process ended before the final check of sandbox-writable folders was complete ({}); the \
          next start repeats it",
-        if words.is_empty() { "one sandbox did not exit".to_owned() } else { words.join("; ") }
+        if unfinished_checks.is_empty() {
+            "one sandbox did not exit".to_owned()
+        } else {
+            unfinished_checks.join("; ")
+        }
     );
     tracing::error!("{summary}");
     if let Err(problem) = state.services.audit.record(Entry::new(Event::Daemon, summary)).await {
@@ -79,11 +85,12 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
     match peer.hello.purpose.clone() {
         Purpose::Control => control::serve(state, peer).await,
         Purpose::Session(shim) => {
-            let origin = SessionOrigin { client: identity::of_shim(peer.pid, shim.label.clone()), run: None };
+            let origin =
+                SessionOrigin { client: identity::identify_client(peer.pid, shim.label.clone()), run: None };
             serve_session(state, peer, shim, origin).await;
         }
         Purpose::Run(request) => serve_run(state, peer, request).await,
-        Purpose::TakeOver => give_way(&state, peer).await,
+        Purpose::TakeOver => yield_to_app(&state, peer).await,
         Purpose::Attach { host } => attach::desktop::serve(&state, peer, &host).await,
         Purpose::Relay => attach::relay::serve(&state, peer).await,
     }
@@ -92,10 +99,10 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
 /// Shuts down so that the app's daemon, which can ask the user, takes over.
 ///
 /// The app starts its daemon once this connection closes.
-async fn give_way(state: &DaemonState, mut peer: Peer) {
+async fn yield_to_app(state: &DaemonState, mut peer: Peer) {
     if state.services.broker.can_ask() {
         let text = "IronCurtain is already running and can show its questions itself".to_owned();
-        return peer.refuse(RefusalCode::Stays, text).await;
+        return peer.refuse(RefusalCode::CannotTakeOver, text).await;
     }
     let summary = "the app replaces the trusted process, which could not ask the user";
     if let Err(problem) = state.services.audit.record(Entry::new(Event::Daemon, summary)).await {
@@ -110,13 +117,13 @@ async fn give_way(state: &DaemonState, mut peer: Peer) {
 /// Serves a run until it ends.
 async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     state.reloader.reload().await;
-    let now = state.reloader.settings();
-    let starter = identity::of_shim(peer.pid, None);
+    let settings = state.reloader.settings();
+    let starter = identity::identify_client(peer.pid, None);
     // The run counts towards the session limit until it ends.
-    let _place = match state.place(now.config.max_sessions, None) {
-        Ok(place) => place,
-        Err(none) => {
-            return refuse(&state, &mut peer, &starter, RefusalCode::Unavailable, none.to_string()).await;
+    let _slot = match state.reserve_slot(settings.config.max_sessions, None) {
+        Ok(slot) => slot,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &starter, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
     let descriptors = match peer.take_run(request.ask == RunAsk::Terminal) {
@@ -125,7 +132,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
             return refuse(&state, &mut peer, &starter, RefusalCode::Malformed, problem.to_string()).await;
         }
     };
-    let services = Services { config: now.config.clone(), ..state.services.clone() };
+    let services = Services { config: settings.config.clone(), ..state.services.clone() };
     let options = RunOptions { starter: starter.view.clone(), request, descriptors };
     let opening = state.opening_run().await;
     let (opened, sessions) = match Run::open(services, options).await {
@@ -135,16 +142,16 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
         }
     };
     let run = opened.run.clone();
-    state.run_began(run.clone());
+    state.add_run(run.clone());
     drop(opening);
     let sessions = tokio::spawn(run_sessions::serve(state.clone(), run.clone(), sessions));
     match peer.welcome(Some(run.id.clone())).await {
-        Err(_) => opened.unserved().await,
+        Err(_) => opened.close_unserved().await,
         Ok(()) => opened.serve(peer.stream).await,
     }
     // Every stream of the sandbox is closed by now, so each session ends.
     if let Err(problem) = sessions.await {
         tracing::error!(%problem, "failed to serve the sessions of a run");
     }
-    state.run_ended(&run.id);
+    state.remove_run(&run.id);
 }

@@ -28,9 +28,9 @@ impl Daemon {
     }
 
     /// Applies the user's decision about a server's tool immediately, including in running sessions.
-    pub async fn tools_decided(&self, server: &str) {
-        let live = self.0.live();
-        live.iter().for_each(|session| session.tools_decided(server));
+    pub async fn apply_tool_decision(&self, server: &str) {
+        let live = self.0.sessions();
+        live.iter().for_each(|session| session.apply_tool_decision(server));
         let changed_tools = self.0.services.changed_tools.clone();
         // Fails only at shutdown.
         let _ = tokio::task::spawn_blocking(move || changed_tools.update()).await;
@@ -38,8 +38,8 @@ impl Daemon {
     }
 
     /// Applies the user's decision immediately, without waiting for the next periodic check.
-    pub async fn server_decided(&self) {
-        self.0.services.identities.is_suspending().await;
+    pub async fn apply_server_decision(&self) {
+        self.0.services.identities.refresh_health().await;
         self.0.services.changed();
     }
 }

@@ -11,10 +11,10 @@ mod hosts_and_tools;
 pub use error::GrantRequestError;
 
 use super::Daemon;
-use crate::control::{self, Asker};
+use crate::control::{self, Requester};
 use ironcurtain_audit::Event;
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_autostart::runs_later;
+use ironcurtain_autostart::is_autostart_file;
 use ironcurtain_consent::Lifetime;
 use ironcurtain_grants::{Files, GrantSubject, Granted, StandingGrant};
 use ironcurtain_paths::{PathKind, Resolver, random_name};
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Provenance recorded for a grant that was not created with a file picker.
-const BEFOREHAND: &str = "you granted it beforehand";
+const GRANTED_IN_ADVANCE: &str = "you granted it beforehand";
 
 /// Client that was identified by the kernel and can therefore receive grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub enum GrantTarget {
 
 /// Changes to a grant. A `None` field keeps its current value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GrantTerms {
+pub struct GrantChanges {
     /// New access, which must not exceed the current access.
     pub access: Option<AccessSet>,
     /// New lifetime, which starts now.
@@ -87,7 +87,7 @@ impl Daemon {
     #[must_use]
     pub fn known_clients(&self) -> Vec<VerifiedClient> {
         let mut known: BTreeMap<String, VerifiedClient> = BTreeMap::new();
-        let mut note = |subject: &GrantSubject, is_live: bool| {
+        let mut add = |subject: &GrantSubject, is_live: bool| {
             // A client without a known executable could not be recognized on its next connection.
             if !subject.client.starts_with('/') {
                 return;
@@ -105,8 +105,8 @@ impl Daemon {
                 }
             }
         };
-        self.0.live().iter().for_each(|session| note(&session.principal.subject(), true));
-        self.0.services.grants.now().grants.iter().for_each(|grant| note(&grant.subject, false));
+        self.0.sessions().iter().for_each(|session| add(&session.principal.subject(), true));
+        self.0.services.grants.now().grants.iter().for_each(|grant| add(&grant.subject, false));
         for client in known.values_mut() {
             client.tools =
                 client.servers.iter().map(|server| (server.clone(), self.grantable_tools(server))).collect();
@@ -117,10 +117,10 @@ impl Daemon {
     /// Returns the active grant with this id, or `None`.
     #[must_use]
     pub fn active_grant(&self, id: &str) -> Option<StandingGrant> {
-        self.0.services.grants.listed().into_iter().find(|grant| grant.id == id)
+        self.0.services.grants.for_display().into_iter().find(|grant| grant.id == id)
     }
 
-    /// Creates a grant, and returns its path, host or tool in canonical form.
+    /// Creates a grant and returns its path, host or tool in canonical form.
     ///
     /// # Errors
     /// Returns [`GrantRequestError`] if the request is invalid. In that case, nothing is granted.
@@ -131,8 +131,10 @@ impl Daemon {
             GrantTarget::Files { path, access } => {
                 (Granted::Files(self.files(path, *access)?), "you picked it in the window")
             }
-            GrantTarget::Host(host) => (self.host(&request.server, host)?, BEFOREHAND),
-            GrantTarget::Tool(tool) => (self.tool(&request.server, tool, request.lifetime)?, BEFOREHAND),
+            GrantTarget::Host(host) => (self.host(&request.server, host)?, GRANTED_IN_ADVANCE),
+            GrantTarget::Tool(tool) => {
+                (self.tool(&request.server, tool, request.lifetime)?, GRANTED_IN_ADVANCE)
+            }
         };
         let subject = |session| GrantSubject {
             client: known.key.clone(),
@@ -162,45 +164,45 @@ impl Daemon {
     /// Returns [`GrantRequestError`] if the grant would no longer be valid. In that case, nothing is granted.
     pub async fn restore_grant(&self, grant: StandingGrant) -> Result<(), GrantRequestError> {
         let subject = &grant.subject;
-        let is_over = grant.expires_ms.is_some_and(|end| end <= now_ms());
-        let is_live = |session: &String| self.0.live().iter().any(|live| live.id == *session);
-        if is_over || !subject.session.as_ref().is_none_or(is_live) {
+        let is_expired = grant.expires_ms.is_some_and(|end| end <= now_ms());
+        let is_live = |session: &String| self.0.sessions().iter().any(|live| live.id == *session);
+        if is_expired || !subject.session.as_ref().is_none_or(is_live) {
             return Err(GrantRequestError::NoSession);
         }
         if let Granted::Files(files) = &grant.what {
             // Refuses a grant whose path now refers to a different file.
             let now = self.files(Path::new(files.path.as_str()), files.access)?;
             if now != *files {
-                return Err(GrantRequestError::Gone);
+                return Err(GrantRequestError::NoFileGrant);
             }
         }
         let provenance = "you revoked it and granted it again".to_owned();
-        let again = new_grant(grant.what.clone(), grant.subject.clone(), grant.lifetime, provenance)?;
-        self.create(vec![StandingGrant { expires_ms: grant.expires_ms, ..again }]).await
+        let restored = new_grant(grant.what.clone(), grant.subject.clone(), grant.lifetime, provenance)?;
+        self.create(vec![StandingGrant { expires_ms: grant.expires_ms, ..restored }]).await
     }
 
     /// Replaces a grant with a new one that has the given terms.
     ///
     /// # Errors
     /// Returns [`GrantRequestError`] if the change fails. The old grant then remains unchanged. After
-    /// [`GrantRequestError::OldOneStays`], the new grant is active too.
-    pub async fn change_grant(&self, id: &str, terms: GrantTerms) -> Result<(), GrantRequestError> {
-        let old = self.active_grant(id).ok_or(GrantRequestError::Gone)?;
-        let had = old.files().ok_or(GrantRequestError::Gone)?.clone();
-        let access = terms.access.unwrap_or(had.access);
-        let files = match &terms.part {
-            None => Files { access, ..had.clone() },
+    /// [`GrantRequestError::OldGrantRemains`], the new grant is active too.
+    pub async fn change_grant(&self, id: &str, changes: GrantChanges) -> Result<(), GrantRequestError> {
+        let old = self.active_grant(id).ok_or(GrantRequestError::NoFileGrant)?;
+        let old_files = old.files().ok_or(GrantRequestError::NoFileGrant)?.clone();
+        let access = changes.access.unwrap_or(old_files.access);
+        let files = match &changes.part {
+            None => Files { access, ..old_files.clone() },
             Some(part) => self.files(part, access)?,
         };
-        let is_within =
-            files.path == had.path || (had.kind == GrantKind::Tree && had.path.contains(&files.path));
-        if !is_within || !is_part_of(access, had.access) {
-            return Err(GrantRequestError::Wider);
+        let is_within = files.path == old_files.path
+            || (old_files.kind == GrantKind::Tree && old_files.path.contains(&files.path));
+        if !is_within || !is_subset(access, old_files.access) {
+            return Err(GrantRequestError::ExceedsGrant);
         }
         if access == AccessSet::default() {
             return Err(GrantRequestError::NoAccess);
         }
-        let lifetime = terms.lifetime.unwrap_or(old.lifetime);
+        let lifetime = changes.lifetime.unwrap_or(old.lifetime);
         if lifetime == Lifetime::Once || (lifetime == Lifetime::Session && old.subject.session.is_none()) {
             return Err(GrantRequestError::NoSession);
         }
@@ -208,24 +210,24 @@ impl Daemon {
         let subject = GrantSubject { session, ..old.subject.clone() };
         let provenance = format!("you changed it ({})", old.provenance);
         let mut new = new_grant(Granted::Files(files), subject, lifetime, provenance)?;
-        if terms.lifetime.is_none() {
+        if changes.lifetime.is_none() {
             new.expires_ms = old.expires_ms;
         }
         self.create(vec![new]).await?;
-        let reply = control::answer(&self.0, Request::Revoke { grant: id.to_owned() }, Asker::Own).await;
+        let reply = control::answer(&self.0, Request::Revoke { grant: id.to_owned() }, Requester::Own).await;
         if let Reply::Revoked { .. } = reply {
             return Ok(());
         }
         let failed = if let Reply::Failed { message, .. } = reply { Some(message) } else { None };
-        Err(GrantRequestError::OldOneStays(failed.unwrap_or_else(|| "the reason is unknown".to_owned())))
+        Err(GrantRequestError::OldGrantRemains(failed.unwrap_or_else(|| "the reason is unknown".to_owned())))
     }
 
     fn live_subjects(&self, client: &str, server: &str) -> Vec<GrantSubject> {
-        let subjects = self.0.live().into_iter().map(|session| session.principal.subject());
+        let subjects = self.0.sessions().into_iter().map(|session| session.principal.subject());
         subjects.filter(|subject| subject.client == client && subject.server == server).collect()
     }
 
-    /// Resolves a picked path, and checks that it may be granted.
+    /// Resolves a picked path and checks that it may be granted.
     fn files(&self, picked: &Path, access: AccessSet) -> Result<Files, GrantRequestError> {
         if access == AccessSet::default() {
             return Err(GrantRequestError::NoAccess);
@@ -240,31 +242,31 @@ impl Daemon {
         let kind = match found.target {
             PathKind::File { .. } => GrantKind::File,
             PathKind::Folder => GrantKind::Tree,
-            PathKind::Missing | PathKind::Special => return Err(GrantRequestError::NoFile(shown)),
+            PathKind::Missing | PathKind::Special => return Err(GrantRequestError::NotFileOrFolder(shown)),
         };
         if !snapshot.limits().may_be_granted(&found.path) {
-            return Err(GrantRequestError::Limits(visible::path(found.path.as_str())));
+            return Err(GrantRequestError::Protected(visible::path(found.path.as_str())));
         }
-        if access.write && runs_later(&found.path, &snapshot.home) {
-            return Err(GrantRequestError::RunsLater(visible::path(found.path.as_str())));
+        if access.write && is_autostart_file(&found.path, &snapshot.home) {
+            return Err(GrantRequestError::AutostartFile(visible::path(found.path.as_str())));
         }
         Ok(Files { path: found.path, kind, access })
     }
 
     /// Records the grants in the audit log, then adds them.
     async fn create(&self, grants: Vec<StandingGrant>) -> Result<(), GrantRequestError> {
-        let removes_for_always = |grant: &StandingGrant| {
+        let is_permanent_delete = |grant: &StandingGrant| {
             grant.lifetime == Lifetime::Always && grant.files().is_some_and(|files| files.access.delete)
         };
-        if grants.iter().any(removes_for_always) {
-            return Err(GrantRequestError::RemovesForAlways);
+        if grants.iter().any(is_permanent_delete) {
+            return Err(GrantRequestError::PermanentDelete);
         }
         let recorded = grants.into_iter().map(|grant| {
-            let summary = format!("{}, {}", grant.provenance, grant.lifetime.words());
+            let summary = format!("{}, {}", grant.provenance, grant.lifetime.label());
             let entry = grant.entry(Event::Grant, summary);
             (grant, entry)
         });
-        self.0.services.grants.give(recorded.collect()).await?;
+        self.0.services.grants.create(recorded.collect()).await?;
         self.0.services.changed();
         Ok(())
     }
@@ -278,7 +280,7 @@ fn new_grant(
     provenance: String,
 ) -> Result<StandingGrant, GrantRequestError> {
     let created_ms = now_ms();
-    let length = lifetime.length().map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+    let length = lifetime.duration().map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
     Ok(StandingGrant {
         id: random_name()?,
         subject,
@@ -292,8 +294,8 @@ fn new_grant(
     })
 }
 
-fn is_part_of(less: AccessSet, all: AccessSet) -> bool {
-    [(less.read, all.read), (less.write, all.write), (less.delete, all.delete)]
+fn is_subset(subset: AccessSet, all: AccessSet) -> bool {
+    [(subset.read, all.read), (subset.write, all.write), (subset.delete, all.delete)]
         .iter()
         .all(|(wanted, has)| *has || !wanted)
 }

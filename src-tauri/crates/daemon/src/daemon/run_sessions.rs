@@ -22,7 +22,7 @@ pub(super) async fn serve(state: Arc<DaemonState>, run: Arc<Run>, listener: Unix
     let mut peers = JoinSet::new();
     loop {
         tokio::select! {
-            () = run.ending() => break,
+            () = run.wait_for_end() => break,
             Some(_) = peers.join_next() => {}
             (stream, _) = next_connection(|| listener.accept()), if peers.len() < MAX_CONNECTIONS => {
                 peers.spawn(admit(state.clone(), run.clone(), stream));
@@ -30,14 +30,14 @@ pub(super) async fn serve(state: Arc<DaemonState>, run: Arc<Run>, listener: Unix
         }
     }
     drop(listener);
-    let live = state.live();
+    let live = state.sessions();
     live.iter().filter(|session| session.run.as_ref() == Some(&run.id)).for_each(|session| session.end());
     while peers.join_next().await.is_some() {}
 }
 
 async fn admit(state: Arc<DaemonState>, run: Arc<Run>, stream: UnixStream) {
     // Limits the rate, because each opened or refused session is recorded.
-    run.files.pace.turn().await;
+    run.files.pace.acquire().await;
     let Some(mut peer) = Peer::accept_sandboxed(stream).await else { return };
     match peer.hello.purpose.clone() {
         Purpose::Session(shim @ ShimHello { resume: None, stdio: StdioMode::Relayed, .. }) => {

@@ -1,13 +1,13 @@
-//! Opens the sessions of shims, and serves them until they close.
+//! Opens a session for each shim and serves it until it closes.
 
 use crate::daemon_state::DaemonState;
-use crate::session::{Attached, Session, SessionHandover, SessionOptions};
+use crate::session::{NoteReceiver, Session, SessionHandover, SessionOptions};
 use crate::upstream::host;
 use ironcurtain_audit::{CallResult, Entry, Event};
 use ironcurtain_config::{Server as ServerConfig, SessionSettings};
 use ironcurtain_connection::{Aggregate, AggregateHandover, ClientStdio, Peer, unknown_profile};
 use ironcurtain_grants::Client;
-use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
+use ironcurtain_mcp::wire::{Input, LineSink, LineSource, Output};
 use ironcurtain_protocol::{RefusalCode, ShimHello, StdioMode};
 use ironcurtain_services::Services;
 use std::io;
@@ -30,39 +30,39 @@ pub(super) async fn serve_session(
     origin: SessionOrigin,
 ) {
     state.reloader.reload().await;
-    let now = state.reloader.settings();
+    let settings = state.reloader.settings();
     let Some(server) = &shim.server else { return serve_aggregate(state, peer, shim, origin).await };
     let SessionOrigin { client, run } = origin;
-    let config = match configured(&now, server) {
+    let config = match find_server(&settings, server) {
         Ok(config) => config,
-        Err(none) => {
-            return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, none.to_string()).await;
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, problem.to_string()).await;
         }
     };
     // The session counts towards the limit until it ends.
-    let _place = match state.place(now.config.max_sessions, run.as_deref()) {
-        Ok(place) => place,
-        Err(none) => {
-            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, none.to_string()).await;
+    let _slot = match state.reserve_slot(settings.config.max_sessions, run.as_deref()) {
+        Ok(slot) => slot,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
-    let stdio = match stdio_of(&mut peer, shim.stdio) {
+    let stdio = match take_stdio(&mut peer, shim.stdio) {
         Ok(stdio) => stdio,
         Err(problem) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
         }
     };
-    let services = Services { config: now.config.clone(), ..state.services.clone() };
-    let moved = shim.resume.map(|ticket| {
-        SessionHandover::take(&state.services.home.sessions(), &ticket, &client.key, &config.name)
+    let services = Services { config: settings.config.clone(), ..state.services.clone() };
+    let handover = shim.resume.map(|ticket| {
+        SessionHandover::redeem(&state.services.home.sessions(), &ticket, &client.key, &config.name)
     });
-    let moved = match moved.transpose() {
-        Ok(moved) => moved,
+    let handover = match handover.transpose() {
+        Ok(handover) => handover,
         Err(problem) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
-    let options = SessionOptions { client: client.clone(), server: config, connection: None, run, moved };
+    let options = SessionOptions { client: client.clone(), server: config, connection: None, run, handover };
     let opened = match Session::open(services, options).await {
         Ok(opened) => opened,
         Err(problem) => {
@@ -70,37 +70,37 @@ pub(super) async fn serve_session(
         }
     };
     let session = opened.session.clone();
-    state.began(session.clone());
+    state.add_session(session.clone());
     match peer.welcome(Some(session.id.clone())).await {
         Err(_) => opened.close_unserved().await,
         Ok(()) => match streams(stdio, peer.stream) {
-            (stdio, Some(shim)) => opened.serve(stdio, Attached::Shim(shim)).await,
-            (stdio, None) => opened.serve(stdio, Attached::Copying).await,
+            (stdio, Some(shim)) => opened.serve(stdio, NoteReceiver::Shim(shim)).await,
+            (stdio, None) => opened.serve(stdio, NoteReceiver::RelayingShim).await,
         },
     }
-    state.ended(&session.id);
+    state.remove_session(&session.id);
 }
 
 /// Serves a shim that connects to several servers.
 async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello, origin: SessionOrigin) {
     let SessionOrigin { client, run } = origin;
-    let now = state.reloader.settings();
-    let unknown = shim.profile.as_deref().and_then(|name| unknown_profile(&now, name));
+    let settings = state.reloader.settings();
+    let unknown = shim.profile.as_deref().and_then(|name| unknown_profile(&settings, name));
     if let Some(text) = unknown {
         return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, text).await;
     }
-    let stdio = match stdio_of(&mut peer, shim.stdio) {
+    let stdio = match take_stdio(&mut peer, shim.stdio) {
         Ok(stdio) => stdio,
         Err(problem) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
         }
     };
     let sessions = state.services.home.sessions();
-    let moved = shim
+    let handover = shim
         .resume
-        .map(|ticket| AggregateHandover::take(&sessions, &ticket, &client.key, shim.profile.as_deref()));
-    let moved = match moved.transpose() {
-        Ok(moved) => moved,
+        .map(|ticket| AggregateHandover::redeem(&sessions, &ticket, &client.key, shim.profile.as_deref()));
+    let handover = match handover.transpose() {
+        Ok(handover) => handover,
         Err(problem) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
@@ -109,7 +109,7 @@ async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHell
         host(state.clone(), client.clone(), run),
         client.clone(),
         shim.profile,
-        moved,
+        handover,
     ) {
         Ok(opened) => opened,
         Err(problem) => {
@@ -136,24 +136,24 @@ enum NotConfiguredError {
 }
 
 /// Returns the server entry with this name.
-fn configured(now: &SessionSettings, name: &str) -> Result<ServerConfig, NotConfiguredError> {
-    if let Some(config) = now.servers.find(Some(name)) {
-        for key in now.servers.ignored(name) {
+fn find_server(settings: &SessionSettings, name: &str) -> Result<ServerConfig, NotConfiguredError> {
+    if let Some(config) = settings.servers.find(Some(name)) {
+        for key in settings.servers.ignored(name) {
             tracing::warn!(
                 "ignoring `{key}` of the server `{name}`: the policy and your answers decide which calls are allowed"
             );
         }
         return Ok(config.clone());
     }
-    if now.servers.is_disabled(name) {
+    if settings.servers.is_disabled(name) {
         return Err(NotConfiguredError::Disabled(name.to_owned()));
     }
-    let known = now.servers.names().collect::<Vec<_>>().join("`, `");
+    let known = settings.servers.names().collect::<Vec<_>>().join("`, `");
     Err(NotConfiguredError::Unknown { name: name.to_owned(), known })
 }
 
 /// Returns the client's standard streams if the shim passed their descriptors, or `None` if the shim relays them.
-fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>> {
+fn take_stdio(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>> {
     match mode {
         StdioMode::HandedOver => peer.take_stdio().map(Some),
         StdioMode::Relayed => Ok(None),
@@ -167,7 +167,7 @@ fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Opti
     }
     let (input, output) = stream.into_split();
     let (input, output) = (Input::Half(input), Output::Half(output));
-    (ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) }, None)
+    (ClientStdio { input: LineSource::Stream(input), output: LineSink::Stream(output) }, None)
 }
 
 /// Refuses a session and records the refusal.

@@ -3,7 +3,7 @@
 //! - A takeover adds no risk, because any process of the user can stop the other daemon anyway (`ironcurtain stop`).
 //!   Unlike stopping, a takeover preserves the sessions.
 
-use super::ENDING;
+use super::SHUTDOWN_TIMEOUT;
 use ironcurtain_config::home::Home;
 use ironcurtain_connection::{ListenError, Listener};
 use ironcurtain_protocol::{Hello, Purpose, Sockets, VERSION, Welcome, read_frame, write_frame};
@@ -12,10 +12,10 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Maximum number of attempts, because another process may take the lock first.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// Maximum time for the other daemon to hand over its sessions and terminate its sandboxes.
-const TIMEOUT: Duration = ENDING.saturating_add(Duration::from_secs(5));
+const TIMEOUT: Duration = SHUTDOWN_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// Maximum time to retry if the locks are held but no process is listening. The owner may have just been killed, and
 /// the kernel may not have released its locks yet.
@@ -27,11 +27,11 @@ const KILLED_PAUSE: Duration = Duration::from_millis(10);
 /// Binds the socket. Retries briefly if the locks are held but no process is listening, as can happen after the owner
 /// was killed.
 pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
-    let until = Instant::now() + KILLED_TIMEOUT;
+    let deadline = Instant::now() + KILLED_TIMEOUT;
     loop {
         match Listener::bind(&home.socket, &home.state) {
             Err(ListenError::AlreadyRunning(_))
-                if Instant::now() < until && UnixStream::connect(&home.socket).is_err() =>
+                if Instant::now() < deadline && UnixStream::connect(&home.socket).is_err() =>
             {
                 tokio::time::sleep(KILLED_PAUSE).await;
             }
@@ -42,12 +42,12 @@ pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
 
 /// Binds the socket. If another daemon is running and agrees, takes over from it.
 pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         match bind(home).await {
             Err(ListenError::AlreadyRunning(lock)) => {
                 let home = home.clone();
-                let gave_way = tokio::task::spawn_blocking(move || ask(&home)).await;
-                match gave_way {
+                let handed_over = tokio::task::spawn_blocking(move || request_takeover(&home)).await;
+                match handed_over {
                     Ok(Ok(true)) => {
                         tracing::info!("took over from another IronCurtain, which could not ask the user")
                     }
@@ -65,15 +65,15 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
     bind(home).await
 }
 
-/// Asks the running daemon to hand over, and waits until it has exited. Returns `false` if the daemon refuses.
-fn ask(home: &Home) -> io::Result<bool> {
+/// Asks the running daemon to hand over and waits until it has exited. Returns `false` if the daemon refuses.
+fn request_takeover(home: &Home) -> io::Result<bool> {
     let mut stream = match UnixStream::connect(&home.socket) {
         Ok(stream) => stream,
         // The daemon may be listening on a configured path.
         Err(error) => {
-            let elsewhere =
-                Sockets::of_user().map_err(io::Error::other)?.connect().map_err(io::Error::other)?;
-            elsewhere.ok_or(error)?
+            let other_stream =
+                Sockets::for_current_user().map_err(io::Error::other)?.connect().map_err(io::Error::other)?;
+            other_stream.ok_or(error)?
         }
     };
     stream.set_read_timeout(Some(TIMEOUT))?;

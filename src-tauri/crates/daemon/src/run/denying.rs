@@ -1,19 +1,19 @@
 //! Denies every question about an agent's calls in a run that was started with `--deny`.
 
-use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
-use ironcurtain_protocol::AskedOn;
+use ironcurtain_consent::{Answer, AnswerSlot, Consent, Question, WithdrawalReason};
+use ironcurtain_protocol::PromptLocation;
 
 /// Front end that denies every question.
-pub(crate) struct DenyingRun;
+pub(crate) struct DenyAllQuestions;
 
-impl Consent for DenyingRun {
-    fn ask(&self, _: Question, slot: Slot) {
+impl Consent for DenyAllQuestions {
+    fn ask(&self, _: Question, slot: AnswerSlot) {
         slot.answer(Answer::Unavailable { why: "the run was started with `--deny`".to_owned() });
     }
 
-    fn withdraw(&self, _: &str, _: Withdrawn) {}
+    fn withdraw(&self, _: &str, _: WithdrawalReason) {}
 
-    fn asked_on(&self) -> AskedOn {
-        AskedOn::Nobody
+    fn prompt_location(&self) -> PromptLocation {
+        PromptLocation::Nobody
     }
 }

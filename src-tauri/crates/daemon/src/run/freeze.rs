@@ -1,7 +1,7 @@
 //! Suspends all of a run's programs while the run is paused, and resumes them afterwards.
 
 use super::Run;
-use ironcurtain_server::served_files::{inside, is_inside};
+use ironcurtain_server::served_files::{is_in_sandbox, sandbox_processes};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval between checks.
-const CHECK: Duration = Duration::from_millis(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Run {
     /// Suspends and resumes the programs whenever the run is paused or resumed.
@@ -23,7 +23,7 @@ impl Run {
             if is_paused != is_frozen {
                 is_frozen = is_paused;
                 let supervisor = self.pid;
-                let act = move || {
+                let apply = move || {
                     if is_paused {
                         return freeze(supervisor);
                     }
@@ -31,9 +31,9 @@ impl Run {
                     true
                 };
                 // An error occurs only while the daemon exits, which also terminates the run.
-                if tokio::task::spawn_blocking(act).await.is_ok_and(|done| !done) {
+                if tokio::task::spawn_blocking(apply).await.is_ok_and(|done| !done) {
                     tracing::error!(run = self.id, "failed to pause the run; terminating it");
-                    self.files.end_because("it could not be paused".to_owned());
+                    self.files.end_with_reason("it could not be paused".to_owned());
                 }
             }
             if stops.changed().await.is_err() {
@@ -53,7 +53,7 @@ fn freeze(supervisor: u32) -> bool {
     let deadline = Instant::now() + STOP_TIMEOUT;
     loop {
         signal_all(supervisor, Signal::STOP);
-        let all = inside(supervisor, &|| true);
+        let all = sandbox_processes(supervisor, &|| true);
         // A sandbox has at least one process. An empty list means that the processes could not be listed.
         if !all.is_empty() && all.iter().copied().all(has_stopped) {
             return true;
@@ -62,24 +62,24 @@ fn freeze(supervisor: u32) -> bool {
             return !all.is_empty()
                 && all.into_iter().all(|process| has_stopped(process) || cannot_run(process));
         }
-        std::thread::sleep(CHECK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }
 
-/// Sends a signal to all processes. Parents are suspended before their children and resumed after them, so that parents
+/// Sends a signal to all processes. Parents are suspended before their children and resumed after them so that parents
 /// do not notice their children stopping.
 fn signal_all(supervisor: u32, signal: Signal) {
-    let mut all = inside(supervisor, &|| true);
+    let mut all = sandbox_processes(supervisor, &|| true);
     if signal == Signal::CONT {
         all.reverse();
     }
     for process in all {
         let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { continue };
         // Skip a process that has exited.
-        let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
         // Check again that the process is in the sandbox, because the pid may have been reused before it was opened.
-        if is_inside(process, supervisor) {
-            let _ = pidfd_send_signal(held, signal);
+        if is_in_sandbox(process, supervisor) {
+            let _ = pidfd_send_signal(pidfd, signal);
         }
     }
 }
@@ -90,11 +90,11 @@ fn cannot_run(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     threads.map(|thread| fs::read_to_string(thread.path().join("status"))).all(|status| {
         // A thread whose status cannot be read has exited.
-        status.map_or(true, |status| waits_to_stop(&status))
+        status.map_or(true, |status| has_pending_stop(&status))
     })
 }
 
-fn waits_to_stop(status: &str) -> bool {
+fn has_pending_stop(status: &str) -> bool {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let pending = |name: &str| field(name).and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0);
     let stops = (pending("SigPnd:") | pending("ShdPnd:")) >> (Signal::STOP.as_raw() - 1) & 1 == 1;
@@ -115,7 +115,7 @@ fn has_stopped(process: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::waits_to_stop;
+    use super::has_pending_stop;
 
     #[test]
     fn only_a_pending_stop_keeps_a_waiting_thread_from_running() {
@@ -126,12 +126,12 @@ mod tests {
         for (state, own, shared) in
             [("D (disk sleep)", STOP, 0), ("D (disk sleep)", 0, STOP), ("T (stopped)", 0, 0)]
         {
-            assert!(waits_to_stop(&status(state, own, shared)), "{state} {own} {shared}");
+            assert!(has_pending_stop(&status(state, own, shared)), "{state} {own} {shared}");
         }
         for (state, shared) in
             [("D (disk sleep)", 0), ("D (disk sleep)", 1 << 8), ("R (running)", STOP), ("S (sleeping)", STOP)]
         {
-            assert!(!waits_to_stop(&status(state, 0, shared)), "{state} {shared}");
+            assert!(!has_pending_stop(&status(state, 0, shared)), "{state} {shared}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //! host.
 
 use ironcurtain_sandbox::{Egress, PROXY_PORT, View};
-use ironcurtain_server::network::{ServerNetwork, ServesNetwork, Serving};
+use ironcurtain_server::network::{RunningProxy, ServerNetwork, ServesNetwork};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::net::UnixListener;
 const LOOPBACK: &str = "localhost,127.0.0.1,::1";
 
 /// Environment variables that list hosts to connect to directly, not through the proxy.
-const EXEMPT: [&str; 4] = ["NO_PROXY", "no_proxy", "npm_config_noproxy", "no_grpc_proxy"];
+const NO_PROXY_VARIABLES: [&str; 4] = ["NO_PROXY", "no_proxy", "npm_config_noproxy", "no_grpc_proxy"];
 
 /// Returns the environment variables that configure the proxy. Makes `program` visible in the file view, because git's
 /// ssh needs it to connect.
@@ -21,7 +21,7 @@ pub(super) fn environment(program: &Path, view: &mut View) -> BTreeMap<String, S
     let program = program.to_str();
     program.iter().for_each(|program| view.show_program(program));
     let mut env = ironcurtain_egress::environment(PROXY_PORT, program);
-    env.extend(EXEMPT.map(|name| (name.to_owned(), LOOPBACK.to_owned())));
+    env.extend(NO_PROXY_VARIABLES.map(|name| (name.to_owned(), LOOPBACK.to_owned())));
     env
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn serve(
     network: &Arc<ServerNetwork>,
     egress: Option<Egress>,
     has_agent: bool,
-) -> io::Result<(Serving, RunListeners)> {
+) -> io::Result<(RunningProxy, RunListeners)> {
     let egress = egress.ok_or(io::ErrorKind::NotConnected)?;
     // The listeners are ready, so this does not block.
     let receive = move || {
@@ -45,11 +45,11 @@ pub(super) async fn serve(
         Ok::<_, io::Error>((egress.listener()?, egress.socket()?, agent()?))
     };
     let (proxy, sessions, ssh_agent) = tokio::task::spawn_blocking(receive).await??;
-    let listen = |listener: std::os::unix::net::UnixListener| {
+    let to_tokio = |listener: std::os::unix::net::UnixListener| {
         listener.set_nonblocking(true)?;
         UnixListener::from_std(listener)
     };
     let listeners =
-        RunListeners { sessions: listen(sessions)?, ssh_agent: ssh_agent.map(listen).transpose()? };
+        RunListeners { sessions: to_tokio(sessions)?, ssh_agent: ssh_agent.map(to_tokio).transpose()? };
     Ok((network.serve(proxy), listeners))
 }

@@ -5,19 +5,21 @@ use super::serve::OpenedRun;
 use super::{Run, ssh_agent};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{AuditError, Entry, Event};
-use ironcurtain_autostart::{Autostart, SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
+use ironcurtain_autostart::{
+    Autostart, SandboxWatch, SessionFacts, WatchError, WatchedServer, autostart_rules,
+};
 use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_config::{FoundProgram, GitConfigSettings, RunProfile};
 use ironcurtain_connection::RunDescriptors;
 use ironcurtain_consent::{Principal, Terminal};
-use ironcurtain_containment::{ClosedPaths, Profile, Surroundings, served_view};
+use ironcurtain_containment::{HiddenPaths, Profile, SandboxContext, served_view};
 use ironcurtain_egress::RuleError;
 use ironcurtain_grants::{Client, GrantError, Grants};
 use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
 use ironcurtain_protocol::{ClientView, RUN_SOCKET, RunHello};
 use ironcurtain_sandbox::{
     LaunchedRun, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxLaunchError, Spec, UnixSockets,
-    launch_run, without_tun,
+    describe_missing_tun, launch_run,
 };
 use ironcurtain_server::RunNotes;
 use ironcurtain_server::control::{SupervisorControl, SupervisorError};
@@ -98,7 +100,7 @@ pub(crate) struct RunOptions {
 const TMP_SIZE: u64 = 4 << 30;
 
 /// Maximum number of processes and threads of a run.
-const PROCESSES: u64 = 8192;
+const MAX_PROCESSES: u64 = 8192;
 
 impl Run {
     /// Starts a run. Call [`OpenedRun::serve`] next. Also returns the listener on the socket that only this run's
@@ -116,9 +118,9 @@ impl Run {
             return Err(RunError::Managed(reason));
         }
         let id = random_name()?;
-        let folder = folder(&request.cwd)?;
+        let folder = working_folder(&request.cwd)?;
         let snapshot = services.snapshot();
-        if let Some(rule) = snapshot.protected.closed_by_organization(&folder, false) {
+        if let Some(rule) = snapshot.protected.denying_rule(&folder, false) {
             let problem = format!("the rule `{}` denies access to it: {}", rule.rule, rule.reason);
             return Err(RunError::Folder { folder: folder.to_string(), problem });
         }
@@ -142,33 +144,33 @@ impl Run {
         let session_dir = dir.join("sandbox");
         private_dir(&dir)?;
         private_dir(&session_dir)?;
-        let around = Surroundings::new(
+        let around = SandboxContext::new(
             &services.home,
             &snapshot.home,
             &snapshot.protected,
             &canonical(&session_dir)?,
         )?;
         let started_ms = now_ms();
-        services.autostart.began(&id, facts(&principal, started_ms));
-        let mut record = OpenRecord {
+        services.autostart.session_started(&id, facts(&principal, started_ms));
+        let mut guard = OpenGuard {
             autostart: services.autostart.clone(),
             grants: services.grants.clone(),
             id: Some(id.clone()),
         };
         let sandbox = Profile { git_config: Some(GitConfigSettings::Guarded), ..Profile::default() };
-        let watched = WatchedServer { session: &id, server: &principal.server, before: 0 };
-        let look = services.autostart.watch(watched, rules(&sandbox, &around)).await?;
+        let watched = WatchedServer { session: &id, server: &principal.server, earlier_processes: 0 };
+        let watch = services.autostart.watch(watched, autostart_rules(&sandbox, &around)).await?;
         let mut mounts = served_files::mounts(&plan, &restricted);
         if is_mounted {
-            mounts.push(mount(&folder, &look, &around).await?);
+            mounts.push(mount(&folder, &watch, &around).await?);
         }
         let targets = RunTargets::new(resolver.clone(), plan.profile.hosts.clone())?;
         let ports = RunPorts {
             named: request.ports.iter().copied().collect(),
             published: request.publish.iter().copied().collect(),
         };
-        let (notes, for_starter) = RunNotes::new(request.ask);
-        let network = ServerNetwork::of_run(&services, &principal, (targets, ports), notes.clone());
+        let (notes, starter_notes) = RunNotes::new(request.ask);
+        let network = ServerNetwork::for_run(&services, &principal, (targets, ports), notes.clone());
         let publish = request.publish.iter().map(|port| PublishedPort::listen(*port));
         let published = publish.collect::<Result<Vec<_>, _>>()?;
         let supervisor = services.programs.dir.join("ironcurtain-sandbox");
@@ -177,7 +179,7 @@ impl Run {
         let mut env = environment(&request.env, &plan.profile, &snapshot.home);
         env.extend(network::environment(&supervisor, &mut view));
         if request.ssh_agent.is_some() {
-            ssh_agent::add_to(&mut env);
+            ssh_agent::set_environment(&mut env);
         }
         let shim = services.programs.dir.join("ironcurtain-shim");
         shim.to_str().iter().for_each(|shim| view.show_program(shim));
@@ -188,15 +190,15 @@ impl Run {
             home: Some(snapshot.home.as_str().to_owned()),
             view,
             mounts,
-            closed: vec![],
-            kept: vec![],
+            read_only: vec![],
+            pinned: vec![],
             hidden: vec![],
             network: NetworkAccess::ProxiedWithServices,
             unix_sockets: UnixSockets::Own,
             limits: ResourceLimits {
                 memory: None,
                 cpu: None,
-                processes: Some(PROCESSES),
+                processes: Some(MAX_PROCESSES),
                 open_files: None,
                 file_size: None,
                 tmp_size: Some(TMP_SIZE),
@@ -204,8 +206,8 @@ impl Run {
             state_dir: around.sandboxes.as_str().to_owned(),
             allow_root: services.programs.allow_root,
         };
-        let (profile, given) = ProfileGrants::new(plan, &principal, (&restricted, request.learn))?;
-        services.grants.give(given).await?;
+        let (profile, profile_grants) = ProfileGrants::new(plan, &principal, (&restricted, request.learn))?;
+        services.grants.create(profile_grants).await?;
         let (exited, exit) = oneshot::channel();
         let launched = tokio::task::spawn_blocking(move || {
             // Ignore the error, which occurs if the run was abandoned.
@@ -213,9 +215,9 @@ impl Run {
         });
         let LaunchedRun { control, view, egress, services: service_link, pid, kill } =
             launched.await.map_err(io::Error::from)??;
-        let mut control = SupervisorControl::new(control, Some(look))?;
+        let mut control = SupervisorControl::new(control, Some(watch))?;
         control.started().await?;
-        let limitation = control.no_tun().map(without_tun);
+        let limitation = control.tun_error().map(describe_missing_tun);
         let (proxy, listeners) = network::serve(&network, egress, request.ssh_agent.is_some()).await?;
         let service_link = service_link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let ports = serve_ports(network.local(), service_link, published)?;
@@ -223,7 +225,7 @@ impl Run {
         let view = UnixStream::from_std(view)?;
         if let Some(terminal) = questions {
             let terminal = Terminal::new(terminal.try_clone()?, terminal)?;
-            services.broker.ask_elsewhere(&id, Arc::new(terminal));
+            services.broker.set_session_front_end(&id, Arc::new(terminal));
         }
         let (files, inbox) = ServedFiles::new(ServedFilesOptions {
             id: id.clone(),
@@ -234,7 +236,7 @@ impl Run {
             profile,
             mounted: Vec::new(),
             working_folder: is_mounted.then(|| folder.clone()),
-            closed: ClosedPaths::default(),
+            closed: HiddenPaths::default(),
             pid,
             calls: Box::new(Vec::new),
             counts: Arc::default(),
@@ -246,13 +248,13 @@ impl Run {
             let what = format!("port {port} of {} is available at 127.0.0.1:{port}", run.principal.server);
             run.services.audit.record(run.principal.entry(Event::Session, what)).await?;
         }
-        record.id = None;
+        guard.id = None;
         run.services.changed();
         let network = (proxy, ports);
         let agent = listeners.ssh_agent.zip(request.ssh_agent.map(PathBuf::from));
         let agent =
             agent.map(|(listener, agent)| tokio::spawn(ssh_agent::serve(run.clone(), listener, agent)));
-        let opened = OpenedRun { run, control, kill, exit, view, inbox, network, for_starter, agent };
+        let opened = OpenedRun { run, control, kill, exit, view, inbox, network, starter_notes, agent };
         Ok((opened, listeners.sessions))
     }
 
@@ -268,33 +270,33 @@ impl Run {
 }
 
 /// Guard that removes the state of a run that could not be started. Disarm it after a successful start.
-struct OpenRecord {
+struct OpenGuard {
     autostart: Autostart,
     grants: Grants,
     id: Option<String>,
 }
 
-impl Drop for OpenRecord {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
             self.grants.end_session(id);
-            self.autostart.ended(id);
+            self.autostart.session_ended(id);
         }
     }
 }
 
-fn folder(cwd: &str) -> Result<CanonicalPath, RunError> {
+fn working_folder(cwd: &str) -> Result<CanonicalPath, RunError> {
     let failed = |problem: String| RunError::Folder { folder: cwd.to_owned(), problem };
-    let real = Path::new(cwd).canonicalize().map_err(|e| failed(e.to_string()))?;
-    if !real.is_dir() {
+    let real_path = Path::new(cwd).canonicalize().map_err(|e| failed(e.to_string()))?;
+    if !real_path.is_dir() {
         return Err(failed("it is not a folder".to_owned()));
     }
-    canonical(&real).map_err(|e| failed(e.to_string()))
+    canonical(&real_path).map_err(|e| failed(e.to_string()))
 }
 
 fn canonical(path: &Path) -> io::Result<CanonicalPath> {
-    let real = path.canonicalize()?;
-    let text = real.to_str().ok_or_else(|| io::Error::other("it is not UTF-8"))?;
+    let real_path = path.canonicalize()?;
+    let text = real_path.to_str().ok_or_else(|| io::Error::other("it is not UTF-8"))?;
     CanonicalPath::assume_canonical(text).map_err(io::Error::other)
 }
 
@@ -320,12 +322,12 @@ fn principal(
                 name: name.clone(),
                 exe: Some(exe),
                 cwd: Some(request.cwd.clone()),
-                says_it_is: None,
+                claimed_name: None,
                 label: None,
                 ..starter
             },
         },
-        says_it_is: Arc::new(Mutex::new(None)),
+        claimed_name: Arc::new(Mutex::new(None)),
         server: format!("run:{name}"),
         server_command: request.argv.join(" "),
         sandboxed: true,
@@ -347,22 +349,22 @@ fn facts(principal: &Principal, started_ms: u64) -> SessionFacts {
 /// Returns the mount for the working folder.
 async fn mount(
     folder: &CanonicalPath,
-    look: &SandboxWatch,
-    around: &Surroundings,
+    watch: &SandboxWatch,
+    around: &SandboxContext,
 ) -> Result<Mount, WatchError> {
-    let closed = look.open(folder.as_str()).await?;
-    let kept = around.kept_in(folder);
-    Ok(Mount::new(folder.as_str(), MountAccess::ReadWrite).closing(closed).keeping(kept))
+    let closed = watch.open(folder.as_str()).await?;
+    let kept = around.masked_paths_in(folder);
+    Ok(Mount::new(folder.as_str(), MountAccess::ReadWrite).with_read_only(closed).with_pinned(kept))
 }
 
 fn environment(
-    given: &BTreeMap<String, String>,
+    starter_env: &BTreeMap<String, String>,
     profile: &RunProfile,
     home: &CanonicalPath,
 ) -> BTreeMap<String, String> {
-    let passed = given.iter().filter(|(name, _)| profile.passes(name));
+    let passed_variables = starter_env.iter().filter(|(name, _)| profile.passes(name));
     let mut env: BTreeMap<String, String> =
-        passed.chain(&profile.set_env).map(|(name, value)| (name.clone(), value.clone())).collect();
+        passed_variables.chain(&profile.set_env).map(|(name, value)| (name.clone(), value.clone())).collect();
     env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     env.insert("HOME".to_owned(), home.as_str().to_owned());
     env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
@@ -380,9 +382,9 @@ mod tests {
             set_env: [("CACHE".to_owned(), "/tmp/c".to_owned())].into(),
             ..RunProfile::default()
         };
-        let given =
+        let starter_env =
             [("TERM", "xterm"), ("LC_ALL", "C"), ("TOKEN", "t"), ("HOME", "/elsewhere"), ("LD_PRELOAD", "x")];
-        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let starter_env = starter_env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let home = CanonicalPath::assume_canonical("/home/u").unwrap();
         let expected = [
             ("CACHE", "/tmp/c"),
@@ -393,6 +395,6 @@ mod tests {
             ("TMPDIR", "/tmp"),
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        assert_eq!(environment(&given, &profile, &home), expected);
+        assert_eq!(environment(&starter_env, &profile, &home), expected);
     }
 }

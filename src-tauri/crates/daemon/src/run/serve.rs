@@ -8,7 +8,7 @@ use ironcurtain_protocol::RunNote;
 use ironcurtain_sandbox::{ControlOp, KillHandle, SandboxExit};
 use ironcurtain_server::NotesInbox;
 use ironcurtain_server::control::SupervisorControl;
-use ironcurtain_server::network::Serving;
+use ironcurtain_server::network::RunningProxy;
 use ironcurtain_server::served_files::{FilesInbox, ServingFiles};
 use std::io;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ pub(crate) struct OpenedRun {
     pub(super) exit: oneshot::Receiver<SandboxExit>,
     pub(super) view: UnixStream,
     pub(super) inbox: FilesInbox,
-    pub(super) network: (Serving, JoinSet<()>),
+    pub(super) network: (RunningProxy, JoinSet<()>),
     /// Notes for the process that started the run.
-    pub(super) for_starter: NotesInbox,
+    pub(super) starter_notes: NotesInbox,
     /// Task that serves the ssh agent. The task ends with the run.
     pub(super) agent: Option<JoinHandle<()>>,
 }
@@ -43,16 +43,16 @@ pub(crate) struct OpenedRun {
 impl OpenedRun {
     /// Serves the run, then reports the exit status to the process that started the run.
     pub(crate) async fn serve(self, starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view, inbox, network, for_starter, agent } = self;
-        let FilesInbox { for_view, mut orders } = inbox;
+        let Self { run, mut control, kill, mut exit, view, inbox, network, starter_notes, agent } = self;
+        let FilesInbox { for_view: view_inbox, mut orders } = inbox;
         let (mut starter, to_starter) = starter.into_split();
         let (end_notes, ended) = oneshot::channel();
-        let noting = tokio::spawn(write_notes(to_starter, run.started_note(), for_starter, ended));
-        let pausing = tokio::spawn(run.clone().follow_pauses());
-        let mut serving = ServingFiles::start(&run.files, view, for_view);
-        let check = control.look().map(SandboxWatch::check);
-        // `exited` is `None` if the sandbox has not exited yet. `cut_off` is set if the run was terminated.
-        let mut cut_off = None;
+        let writing_notes = tokio::spawn(write_notes(to_starter, run.started_note(), starter_notes, ended));
+        let following_pauses = tokio::spawn(run.clone().follow_pauses());
+        let mut serving = ServingFiles::start(&run.files, view, view_inbox);
+        let check = control.watch().map(SandboxWatch::mask_check_needed);
+        // `exited` is `None` if the sandbox has not exited yet. `end_reason` is set if the run was terminated.
+        let mut end_reason = None;
         let exited = loop {
             let checked = async {
                 match &check {
@@ -67,20 +67,20 @@ impl OpenedRun {
                     let exit = tokio::time::timeout(EXIT_TIMEOUT, &mut exit).await;
                     break exit.ok().map(Result::ok);
                 }
-                () = run.ending() => {
-                    cut_off = Some("it was ended");
+                () = run.wait_for_end() => {
+                    end_reason = Some("it was ended");
                     break None;
                 }
                 () = disconnected(&mut starter) => break None,
                 Some((order, answer)) = orders.recv() => {
                     // Ignore the error: the receiver is dropped only if the run is ending.
-                    let _ = answer.send(control.carry_out(order).await);
+                    let _ = answer.send(control.execute(order).await);
                 }
                 () = checked => {
                     if control.ask(ControlOp::Check).await.is_err() {
                         break None;
                     }
-                    control.look().iter().for_each(|look| look.covered());
+                    control.watch().iter().for_each(|look| look.masks_restored());
                 }
             }
         };
@@ -88,7 +88,7 @@ impl OpenedRun {
         // Closing the connection terminates the sandbox.
         drop(control);
         kill.kill_after(EXIT_TIMEOUT);
-        let ended_by_itself = exited.is_some();
+        let exited_by_itself = exited.is_some();
         let exited = match exited {
             Some(exited) => exited,
             // The sandbox is killed after the time limit at the latest.
@@ -99,33 +99,33 @@ impl OpenedRun {
             tracing::error!(%problem, "failed to serve the ssh agent of a run");
         }
         run.network.local().iter().for_each(|services| services.close());
-        run.files.has_gone();
+        run.files.mark_exited();
         drop(serving);
-        pausing.abort();
-        let status = exited.filter(|_| ended_by_itself).and_then(|exit| exit.status);
+        following_pauses.abort();
+        let status = exited.filter(|_| exited_by_itself).and_then(|exit| exit.status);
         run.close(status).await;
         if status.is_none() {
-            cut_off.get_or_insert("its sandbox stopped unexpectedly");
+            end_reason.get_or_insert("its sandbox stopped unexpectedly");
         }
         let note = RunNote::Exited {
             status: status.unwrap_or(KILLED),
-            used: run.files.notes.used_so_far(),
-            cut_off: run.files.ended_because().or_else(|| cut_off.map(str::to_owned)),
+            used: run.files.notes.usage(),
+            end_reason: run.files.end_reason().or_else(|| end_reason.map(str::to_owned)),
             learned: run.files.profile.learned(),
         };
         // Ignore the results: both fail only if the starter has disconnected or does not read.
         let _ = end_notes.send(note);
-        let _ = tokio::time::timeout(EXIT_TIMEOUT, noting).await;
+        let _ = tokio::time::timeout(EXIT_TIMEOUT, writing_notes).await;
     }
 
     /// Terminates the run, because the process that started it disconnected before [`serve`](Self::serve) was called.
-    pub(crate) async fn unserved(self) {
+    pub(crate) async fn close_unserved(self) {
         self.run.end();
         drop(self.control);
         self.kill.kill_after(EXIT_TIMEOUT);
         // The sandbox is killed after the time limit at the latest.
         let _ = self.exit.await;
-        self.run.files.has_gone();
+        self.run.files.mark_exited();
         self.run.close(None).await;
     }
 }
@@ -143,7 +143,7 @@ impl Run {
     async fn close(&self, status: Option<i32>) {
         self.services.grants.end_session(&self.id);
         self.services.broker.end_session(&self.id);
-        self.services.autostart.ended(&self.id);
+        self.services.autostart.session_ended(&self.id);
         let how =
             status.map_or_else(|| "was ended".to_owned(), |status| format!("exited with status {status}"));
         let entry = self.principal.entry(Event::Session, format!("{} {how}", self.principal.server));

@@ -1,6 +1,6 @@
 //! Connection to the user's ssh agent, and the framing of agent messages.
 
-use ironcurtain_ssh_agent::{AgentKey, FAILURE, LIST, MAX_ANSWER_LEN, keys};
+use ironcurtain_ssh_agent::{AgentKey, FAILURE_RESPONSE, LIST_REQUEST, MAX_ANSWER_LEN, parse_keys};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,23 +20,23 @@ pub(super) struct UpstreamAgent {
 }
 
 impl UpstreamAgent {
-    pub(super) fn at(socket: PathBuf) -> Self {
+    pub(super) fn new(socket: PathBuf) -> Self {
         Self { socket, connection: None }
     }
 
     /// Returns the agent's list of keys, both as the raw response and parsed.
     pub(super) async fn list(&mut self) -> io::Result<(Vec<u8>, Vec<AgentKey>)> {
-        let answer = self.ask(&LIST, LIST_TIMEOUT).await?;
-        let keys = keys(&answer).map_err(io::Error::other)?;
+        let answer = self.request(&LIST_REQUEST, LIST_TIMEOUT).await?;
+        let keys = parse_keys(&answer).map_err(io::Error::other)?;
         Ok((answer, keys))
     }
 
     /// Forwards a request and returns the response.
-    pub(super) async fn pass_on(&mut self, request: &[u8]) -> io::Result<Vec<u8>> {
-        self.ask(request, SIGN_TIMEOUT).await
+    pub(super) async fn forward(&mut self, request: &[u8]) -> io::Result<Vec<u8>> {
+        self.request(request, SIGN_TIMEOUT).await
     }
 
-    async fn ask(&mut self, request: &[u8], bound: Duration) -> io::Result<Vec<u8>> {
+    async fn request(&mut self, request: &[u8], timeout: Duration) -> io::Result<Vec<u8>> {
         // Do not reuse the connection after an error: a late response would be mistaken for the next one.
         let connection = self.connection.take();
         let answered = async {
@@ -48,23 +48,23 @@ impl UpstreamAgent {
             let answer = read(&mut connection, MAX_ANSWER_LEN).await?;
             io::Result::Ok(answer.map(|answer| (answer, connection)))
         };
-        match tokio::time::timeout(bound, answered).await.map_err(io::Error::from)?? {
+        match tokio::time::timeout(timeout, answered).await.map_err(io::Error::from)?? {
             Some((answer, connection)) => {
                 self.connection = Some(connection);
                 Ok(answer)
             }
-            None => Ok(FAILURE.to_vec()),
+            None => Ok(FAILURE_RESPONSE.to_vec()),
         }
     }
 }
 
-/// Reads a message of at most `most` bytes. Returns `None` at the end of the stream.
-pub(super) async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Result<Option<Vec<u8>>> {
+/// Reads a message of at most `max_len` bytes. Returns `None` at the end of the stream.
+pub(super) async fn read(from: &mut (impl AsyncRead + Unpin), max_len: usize) -> io::Result<Option<Vec<u8>>> {
     let length = match from.read_u32().await {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         length => usize::try_from(length?).map_err(io::Error::other)?,
     };
-    if !(1..=most).contains(&length) {
+    if !(1..=max_len).contains(&length) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the message is empty or too long"));
     }
     // Allocates memory only for bytes that arrive.
@@ -74,9 +74,9 @@ pub(super) async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io
 }
 
 /// Writes a message.
-pub(super) async fn write(to: &mut (impl AsyncWrite + Unpin), message: &[u8]) -> io::Result<()> {
+pub(super) async fn write(writer: &mut (impl AsyncWrite + Unpin), message: &[u8]) -> io::Result<()> {
     let length = u32::try_from(message.len()).map_err(io::Error::other)?;
-    to.write_all(&[&length.to_be_bytes()[..], message].concat()).await
+    writer.write_all(&[&length.to_be_bytes()[..], message].concat()).await
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("agent");
         let listener = UnixListener::bind(&socket).unwrap();
-        let mut agent = UpstreamAgent::at(socket);
+        let mut agent = UpstreamAgent::new(socket);
         let served = tokio::spawn(async move {
             let (mut first, _) = listener.accept().await.unwrap();
             assert_eq!(read(&mut first, MAX_ANSWER_LEN).await.unwrap().unwrap(), b"\x01one");
@@ -103,10 +103,10 @@ mod tests {
             assert_eq!(read(&mut second, MAX_ANSWER_LEN).await.unwrap().unwrap(), b"\x01three");
             write(&mut second, b"answer to three").await.unwrap();
         });
-        assert_eq!(agent.ask(b"\x01one", LIST_TIMEOUT).await.unwrap(), b"answer to one");
-        let late = agent.ask(b"\x01two", LIST_TIMEOUT).await.unwrap_err();
+        assert_eq!(agent.request(b"\x01one", LIST_TIMEOUT).await.unwrap(), b"answer to one");
+        let late = agent.request(b"\x01two", LIST_TIMEOUT).await.unwrap_err();
         assert_eq!(late.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(agent.ask(b"\x01three", 4 * LIST_TIMEOUT).await.unwrap(), b"answer to three");
+        assert_eq!(agent.request(b"\x01three", 4 * LIST_TIMEOUT).await.unwrap(), b"answer to three");
         served.await.unwrap();
     }
 }

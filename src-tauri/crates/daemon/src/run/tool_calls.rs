@@ -6,7 +6,7 @@ use ironcurtain_grants::{Granted, StandingGrant, Stored};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_sandbox::file_access::FileAccess;
 use ironcurtain_server::network::HostRequestError;
-use ironcurtain_server::served_files::RaiseError;
+use ironcurtain_server::served_files::AccessRequestError;
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -28,7 +28,7 @@ pub(super) enum ToolOutcome {
 /// Error returned when a call fails.
 #[derive(Debug, thiserror::Error)]
 enum ToolError {
-    #[error("there is no tool `{0}`")]
+    #[error("unknown tool `{0}`")]
     Unknown(String),
     #[error("invalid arguments: {0}")]
     Arguments(#[from] serde_json::Error),
@@ -37,7 +37,7 @@ enum ToolError {
     #[error("`why` must have at most {MAX_REASON_LEN} characters, and not be empty")]
     Reason,
     #[error("DENIED: {0}")]
-    Path(#[from] RaiseError),
+    Path(#[from] AccessRequestError),
     #[error("DENIED: {0}")]
     Host(#[from] HostRequestError),
     #[error("this run has no grant `{0}` of its own; `list_access` names them")]
@@ -56,13 +56,13 @@ struct RequestAccess {
     path: Option<String>,
     host: Option<String>,
     #[serde(default)]
-    access: WantedKind,
+    access: AccessKind,
     why: String,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum WantedKind {
+enum AccessKind {
     #[default]
     Read,
     Write,
@@ -75,7 +75,7 @@ struct ReleaseAccess {
 }
 
 /// Returns the descriptions of the tools.
-pub(super) fn listed() -> Value {
+pub(super) fn tool_list() -> Value {
     let text = |description: &str| json!({ "type": "string", "description": description });
     json!([
         {
@@ -136,17 +136,17 @@ impl Run {
     }
 
     async fn request_access(self: &Arc<Self>, arguments: Option<&RawValue>) -> Result<String, ToolError> {
-        let RequestAccess { path, host, access, why } = parsed(arguments)?;
+        let RequestAccess { path, host, access, why } = parse_arguments(arguments)?;
         if why.trim().is_empty() || why.chars().count() > MAX_REASON_LEN {
             return Err(ToolError::Reason);
         }
         // Limits the rate, because denied requests are recorded.
-        self.files.pace.turn().await;
+        self.files.pace.acquire().await;
         match (path, host) {
             (Some(path), None) => {
                 let (access, words) = match access {
-                    WantedKind::Read => (FileAccess::Read, "read"),
-                    WantedKind::Write => (FileAccess::ReadWrite, "read and change"),
+                    AccessKind::Read => (FileAccess::Read, "read"),
+                    AccessKind::Write => (FileAccess::ReadWrite, "read and change"),
                 };
                 let granted = self.files.request(&path, access, &why).await?;
                 self.files.pace.refund();
@@ -168,14 +168,14 @@ impl Run {
         let table = self.services.grants.now();
         let usable = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
         let all: Vec<Value> =
-            folder.into_iter().chain(usable.filter_map(|grant| self.shown(grant))).collect();
+            folder.into_iter().chain(usable.filter_map(|grant| self.grant_json(grant))).collect();
         let hosts = self.network.reachable();
         json!({ "paths": all, "hosts": hosts }).to_string()
     }
 
     /// Returns a grant for files or a host as JSON. Includes the id if the run can release the grant.
-    fn shown(&self, grant: &StandingGrant) -> Option<Value> {
-        let mut shown = match &grant.what {
+    fn grant_json(&self, grant: &StandingGrant) -> Option<Value> {
+        let mut json = match &grant.what {
             Granted::Files(files) => {
                 let below = if files.kind == GrantKind::Tree { "/" } else { "" };
                 let access = [
@@ -191,11 +191,11 @@ impl Run {
             Granted::Tool(_) => return None,
         };
         if self.is_own(grant)
-            && let Some(shown) = shown.as_object_mut()
+            && let Some(fields) = json.as_object_mut()
         {
-            shown.insert("grant".to_owned(), Value::String(grant.id.clone()));
+            fields.insert("grant".to_owned(), Value::String(grant.id.clone()));
         }
-        Some(shown)
+        Some(json)
     }
 
     /// Returns `true` if the grant ends with this run.
@@ -204,13 +204,13 @@ impl Run {
     }
 
     async fn release_access(self: &Arc<Self>, arguments: Option<&RawValue>) -> Result<String, ToolError> {
-        let ReleaseAccess { grant: id } = parsed(arguments)?;
+        let ReleaseAccess { grant: id } = parse_arguments(arguments)?;
         let table = self.services.grants.now();
         let grant = table.grants.iter().find(|grant| grant.id == id && self.is_own(grant));
         let Some(grant) = grant else { return Err(ToolError::NoGrant(visible::line(&id))) };
         let mut entry = self.principal.entry(Event::Revoked, "the agent released a grant of its run");
         entry.grant_id = Some(id.clone());
-        grant.what.note_in(&mut entry);
+        grant.what.add_to_entry(&mut entry);
         let run = self.clone();
         // Spawn a task so that the grant is revoked even if the call is cancelled after the entry was recorded.
         let released = tokio::spawn(async move { run.release(&id, entry).await }).await;
@@ -223,7 +223,7 @@ impl Run {
         self.services.audit.record(entry).await?;
         // If no grant has this id, the grant has just ended.
         if let Some(revoked) = self.services.grants.revoke(id) {
-            self.is_within(revoked.version).await;
+            self.wait_for_revocation(revoked.version).await;
             if let Stored::NotStored(problem) = revoked.stored().await {
                 return Err(ToolError::NotStored(problem.to_string()));
             }
@@ -233,6 +233,6 @@ impl Run {
     }
 }
 
-fn parsed<T: DeserializeOwned>(arguments: Option<&RawValue>) -> Result<T, serde_json::Error> {
+fn parse_arguments<T: DeserializeOwned>(arguments: Option<&RawValue>) -> Result<T, serde_json::Error> {
     serde_json::from_str(arguments.map_or("{}", RawValue::get))
 }

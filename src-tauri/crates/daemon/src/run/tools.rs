@@ -18,7 +18,7 @@ use tokio::net::UnixStream;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// Name of the server.
-pub(crate) const NAME: &str = "ironcurtain";
+pub(crate) const SERVER_NAME: &str = "ironcurtain";
 
 /// Maximum length of a message, in bytes.
 const MAX_LEN: usize = 64 * 1024;
@@ -34,7 +34,7 @@ const INSTRUCTIONS: &str = "This program runs in a sandbox. Opening a file or a 
 
 /// A client's pending calls.
 #[derive(Default)]
-struct OpenCalls {
+struct PendingCalls {
     tasks: JoinSet<(Id, ToolOutcome)>,
     by_id: HashMap<Id, AbortHandle>,
 }
@@ -43,7 +43,7 @@ impl Run {
     /// Serves one client until it disconnects or the run ends.
     pub(crate) async fn serve_tools(self: Arc<Self>, stream: UnixStream) {
         tokio::select! {
-            () = self.ending() => {}
+            () = self.wait_for_end() => {}
             served = serve(&self, stream) => {
                 if let Err(problem) = served {
                     tracing::debug!(%problem, run = self.id, "a client of the built-in server disconnected");
@@ -56,13 +56,13 @@ impl Run {
 async fn serve(run: &Arc<Run>, stream: UnixStream) -> io::Result<()> {
     let (from, mut to) = stream.into_split();
     let mut lines = Lines::new(from, MAX_LEN);
-    let mut calls = OpenCalls::default();
+    let mut calls = PendingCalls::default();
     loop {
         let answer = tokio::select! {
             line = lines.next() => match line? {
                 None => return Ok(()),
-                Some(Line::Whole(line, _)) => handle(run, &mut calls, &line),
-                Some(Line::TooLong { .. } | Line::NoRoom { .. }) => {
+                Some(Line::Whole(line, _)) => handle_message(run, &mut calls, &line),
+                Some(Line::TooLong { .. } | Line::NoMemory { .. }) => {
                     Some(error_line(None, ErrorCode::INVALID_REQUEST.0, "the message is too long"))
                 }
             },
@@ -82,15 +82,17 @@ async fn serve(run: &Arc<Run>, stream: UnixStream) -> io::Result<()> {
 }
 
 /// Handles a message. Returns the response, or `None` if the message needs no response or the call is pending.
-fn handle(run: &Arc<Run>, calls: &mut OpenCalls, line: &[u8]) -> Option<Vec<u8>> {
+fn handle_message(run: &Arc<Run>, calls: &mut PendingCalls, line: &[u8]) -> Option<Vec<u8>> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
     match Incoming::parse(line) {
-        Ok(Incoming::Request { id, method, params }) => request(run, calls, id, &method, params.as_deref()),
+        Ok(Incoming::Request { id, method, params }) => {
+            handle_request(run, calls, id, &method, params.as_deref())
+        }
         Ok(Incoming::Notification { method, params }) => {
             if method == "notifications/cancelled" {
-                let id = params.as_deref().and_then(cancelled);
+                let id = params.as_deref().and_then(cancelled_id);
                 id.and_then(|id| calls.by_id.remove(&id)).iter().for_each(AbortHandle::abort);
             }
             None
@@ -101,9 +103,9 @@ fn handle(run: &Arc<Run>, calls: &mut OpenCalls, line: &[u8]) -> Option<Vec<u8>>
     }
 }
 
-fn request(
+fn handle_request(
     run: &Arc<Run>,
-    calls: &mut OpenCalls,
+    calls: &mut PendingCalls,
     id: Id,
     method: &str,
     params: Option<&RawValue>,
@@ -111,8 +113,8 @@ fn request(
     let failed = |code: ErrorCode, text: &str| Some(error_line(Some(&id), code.0, text));
     match method {
         "ping" => Some(result_line(&id, &Map::new())),
-        "initialize" => Some(result_line(&id, &initialized(params))),
-        "tools/list" => Some(result_line(&id, &json!({ "tools": super::tool_calls::listed() }))),
+        "initialize" => Some(result_line(&id, &initialize_result(params))),
+        "tools/list" => Some(result_line(&id, &json!({ "tools": super::tool_calls::tool_list() }))),
         "tools/call" => {
             let Some(Call { name, arguments }) = params.and_then(|raw| serde_json::from_str(raw.get()).ok())
             else {
@@ -139,25 +141,25 @@ struct Call {
     arguments: Option<Box<RawValue>>,
 }
 
-fn initialized(params: Option<&RawValue>) -> Value {
+fn initialize_result(params: Option<&RawValue>) -> Value {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Wanted {
+    struct InitializeParams {
         protocol_version: String,
     }
-    let wanted = params.and_then(|raw| serde_json::from_str::<Wanted>(raw.get()).ok());
-    let is_wanted =
-        |version: &&&str| wanted.as_ref().is_some_and(|wanted| wanted.protocol_version == **version);
+    let requested = params.and_then(|raw| serde_json::from_str::<InitializeParams>(raw.get()).ok());
+    let is_requested =
+        |version: &&&str| requested.as_ref().is_some_and(|requested| requested.protocol_version == **version);
     let [newest, ..] = VERSIONS;
     json!({
-        "protocolVersion": VERSIONS.iter().find(is_wanted).unwrap_or(&newest),
+        "protocolVersion": VERSIONS.iter().find(is_requested).unwrap_or(&newest),
         "capabilities": { "tools": {} },
-        "serverInfo": { "name": NAME, "version": env!("CARGO_PKG_VERSION") },
+        "serverInfo": { "name": SERVER_NAME, "version": env!("CARGO_PKG_VERSION") },
         "instructions": INSTRUCTIONS,
     })
 }
 
-fn cancelled(params: &RawValue) -> Option<Id> {
+fn cancelled_id(params: &RawValue) -> Option<Id> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled {

@@ -2,9 +2,9 @@
 
 use super::Session;
 use super::tool_call::ToolCall;
-use ironcurtain_autostart::runs_later;
+use ironcurtain_autostart::is_autostart_file;
 use ironcurtain_config::{PolicySnapshot, ServerAccess};
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_grants::{Files, StandingGrant};
 use ironcurtain_judging::{CallJudgement, InspectedCall, JudgingContext, locate};
 use ironcurtain_paths::{CanonicalPath, PathKind};
@@ -17,19 +17,19 @@ use std::sync::Arc;
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) inspected: InspectedCall,
-    pub(super) by: JudgedBy,
+    pub(super) basis: JudgingBasis,
 }
 
 /// Policy and grants against which a call was judged.
 #[derive(Clone)]
-pub(super) struct JudgedBy {
+pub(super) struct JudgingBasis {
     pub(super) snapshot: Arc<PolicySnapshot>,
     grants: Vec<StandingGrant>,
     grants_version: u64,
     reach: ServerReach,
 }
 
-impl JudgedBy {
+impl JudgingBasis {
     fn versions(&self) -> Versions {
         Versions { grants: self.grants_version, policy: self.snapshot.version }
     }
@@ -40,13 +40,13 @@ pub(super) struct Authorization {
     pub(super) permit: Permit,
     pub(super) inspected: InspectedCall,
     /// Paths that must be mounted for the call in addition to the server's permanent mounts.
-    pub(super) needs: Vec<Need>,
+    pub(super) needs: Vec<MountRequest>,
     /// Paths in `needs` that standing grants already mount.
-    granted: Vec<Need>,
+    granted: Vec<MountRequest>,
     /// Approvals that the user gave for this call only.
     pub(super) approved: Vec<PendingApproval>,
     /// Approved paths that are autostart files.
-    pub(super) named: Vec<CanonicalPath>,
+    pub(super) approved_autostart_files: Vec<CanonicalPath>,
     pub(super) snapshot: Arc<PolicySnapshot>,
     /// Versions of the grants and the policy against which the call was judged.
     pub(super) versions: Versions,
@@ -56,7 +56,7 @@ pub(super) struct Authorization {
 
 impl Authorization {
     /// Returns `true` if the call needs no mounts.
-    pub(super) fn needs_nothing(&self) -> bool {
+    pub(super) fn needs_no_mounts(&self) -> bool {
         self.needs.is_empty()
     }
 
@@ -67,40 +67,44 @@ impl Authorization {
     }
 
     /// Returns the paths that must be mounted for this call only, because no standing grant mounts them.
-    pub(super) fn to_lease(&self, applied: &Applied) -> Vec<Need> {
+    pub(super) fn mounts_to_lease(&self, applied: &Applied) -> Vec<MountRequest> {
         // A grant for the folder around an autostart file mounts that file read-only, so writing to it needs a lease.
-        let is_named = |need: &Need| need.writable && self.named.contains(&need.path);
-        let stands = |need: &Need| !is_named(need) && self.granted.contains(need) || applied.opens(need);
-        self.needs.iter().filter(|need| !stands(need)).cloned().collect()
+        let is_approved_autostart_file =
+            |need: &MountRequest| need.writable && self.approved_autostart_files.contains(&need.path);
+        let is_mounted = |need: &MountRequest| {
+            !is_approved_autostart_file(need) && self.granted.contains(need)
+                || applied.is_opened_by_rule(need)
+        };
+        self.needs.iter().filter(|need| !is_mounted(need)).cloned().collect()
     }
 }
 
 impl Session {
     /// Returns the context for judging a call against this policy and these grants.
-    fn setting(&self, by: &JudgedBy, approved: &[PendingApproval]) -> Arc<JudgingContext> {
+    fn judging_context(&self, basis: &JudgingBasis, approved: &[PendingApproval]) -> Arc<JudgingContext> {
         Arc::new(JudgingContext {
-            snapshot: by.snapshot.clone(),
+            snapshot: basis.snapshot.clone(),
             server: self.config.name.clone(),
             contained: JudgingContext::contained(&self.config),
             unannotated: self.config.unannotated,
             sandbox: Some(self.sandbox.clone()),
             resolver: self.resolver.clone(),
-            grants: by.grants.iter().filter_map(StandingGrant::for_judging).collect(),
-            hosts: by.grants.iter().filter_map(StandingGrant::for_gate).collect(),
-            tools: by.grants.iter().filter_map(StandingGrant::for_tool).collect(),
+            grants: basis.grants.iter().filter_map(StandingGrant::for_judging).collect(),
+            hosts: basis.grants.iter().filter_map(StandingGrant::for_gate).collect(),
+            tools: basis.grants.iter().filter_map(StandingGrant::for_tool).collect(),
             approved: approved.to_vec(),
-            reach: by.reach,
+            reach: basis.reach,
             confined: self.own_folders.is_some(),
             reading_hints: self.reading_hints(),
         })
     }
 
     /// Returns the current policy and the grants that apply to this session.
-    fn judged_by(&self) -> JudgedBy {
+    fn current_basis(&self) -> JudgingBasis {
         let table = self.services.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        JudgedBy {
+        JudgingBasis {
             snapshot: self.services.snapshot(),
             grants,
             grants_version: table.version,
@@ -109,21 +113,22 @@ impl Session {
     }
 
     /// Returns the current context for judging requests other than calls.
-    pub(super) fn setting_now(&self) -> Arc<JudgingContext> {
-        self.setting(&self.judged_by(), &[])
+    pub(super) fn current_context(&self) -> Arc<JudgingContext> {
+        self.judging_context(&self.current_basis(), &[])
     }
 
     pub(super) async fn judge(&self, tool: &ToolCall, approved: &[PendingApproval]) -> Judged {
-        let mut by = self.judged_by();
-        let setting = self.setting(&by, approved);
-        let judgement = match locate(&setting, &tool.tool, &tool.arguments).await {
-            Ok(located) => setting.judge(located),
-            Err(denial) => CallJudgement::not_understood(denial, &tool.arguments),
+        let mut basis = self.current_basis();
+        let context = self.judging_context(&basis, approved);
+        let judgement = match locate(&context, &tool.tool, &tool.arguments).await {
+            Ok(located) => context.judge(located),
+            Err(denial) => CallJudgement::deny_invalid(denial, &tool.arguments),
         };
         let CallJudgement { verdict, inspected } = judgement;
-        let is_outgrown = |f: &Files| f.kind == GrantKind::File && inspected.paths.has_folder(&f.path);
-        by.grants.retain(|grant| !grant.files().is_some_and(is_outgrown));
-        Judged { verdict, inspected, by }
+        let is_replaced_by_folder =
+            |f: &Files| f.kind == GrantKind::File && inspected.paths.has_folder(&f.path);
+        basis.grants.retain(|grant| !grant.files().is_some_and(is_replaced_by_folder));
+        Judged { verdict, inspected, basis }
     }
 
     /// Creates the authorization of a permitted call. Determines the mounts that the call needs, and which of them
@@ -132,29 +137,32 @@ impl Session {
         &self,
         permit: Permit,
         inspected: InspectedCall,
-        by: &JudgedBy,
+        basis: &JudgingBasis,
         approved: Vec<PendingApproval>,
     ) -> Authorization {
         let writes = self.config.file_writes;
-        let mut needs = inspected.paths.needs(permit.call(), Some(&self.sandbox), writes);
+        let mut needs = inspected.paths.mount_requests(permit.call(), Some(&self.sandbox), writes);
         // A grant is not mounted if it would now expose a protected path or if a managed rule overrides a part of it.
         let is_withheld = |grant: &StandingGrant| {
             let is_written = |f: &Files| f.access.write || f.access.delete;
-            grant.files().is_some_and(|f| by.snapshot.protected.exposed_by(&f.path, is_written(f)).is_some())
-                || by.snapshot.suspends(&self.config.name, grant)
+            grant
+                .files()
+                .is_some_and(|f| basis.snapshot.protected.exposed_by(&f.path, is_written(f)).is_some())
+                || basis.snapshot.suspends(&self.config.name, grant)
         };
-        let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
-        let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
+        let is_granted =
+            |need: &MountRequest| basis.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
+        let granted: Vec<MountRequest> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // An unsandboxed server can already access all files, and a remote server cannot access any. For a server with
         // `ServerAccess::Ask`, a call opens no files: the user is asked when the server opens a file.
         let is_remote = self.config.remote.is_some() || self.config.access == ServerAccess::Ask;
         needs.retain(|need| !is_remote && (self.sandboxed || !granted.contains(need)));
         let requested = inspected.paths.requested(&approved, writes).into_iter();
-        let named = requested
+        let approved_autostart_files = requested
             .filter(|requested| requested.access == Access::Write && requested.target != PathKind::Folder);
-        let named = named
+        let approved_autostart_files = approved_autostart_files
             .map(|requested| requested.path)
-            .filter(|path| runs_later(path, &by.snapshot.home))
+            .filter(|path| is_autostart_file(path, &basis.snapshot.home))
             .collect();
         Authorization {
             permit,
@@ -162,10 +170,10 @@ impl Session {
             needs,
             granted,
             approved,
-            named,
-            snapshot: by.snapshot.clone(),
-            versions: by.versions(),
-            reach: by.reach,
+            approved_autostart_files,
+            snapshot: basis.snapshot.clone(),
+            versions: basis.versions(),
+            reach: basis.reach,
         }
     }
 
@@ -176,26 +184,26 @@ impl Session {
     }
 
     /// Returns `true` if all paths that the call needs are mounted, and no mount shows an outdated file.
-    pub(super) fn shows(&self, authorization: &Authorization) -> bool {
+    pub(super) fn has_mounts_for(&self, authorization: &Authorization) -> bool {
         let applied = self.server.applied();
         if !authorization.permit.call().paths().all(|(_, _, path)| applied.is_current(path)) {
             return false;
         }
-        if applied.withheld(authorization.written()).is_some() {
+        if applied.find_read_only(authorization.written()).is_some() {
             return false;
         }
-        if authorization.needs_nothing() {
+        if authorization.needs_no_mounts() {
             return true;
         }
         applied.versions.have_reached(authorization.versions)
-            && authorization.to_lease(&applied).is_empty()
-            && authorization.needs.iter().all(|need| applied.shows(need))
-            && authorization.inspected.paths.first_of(&applied.failed).is_none()
+            && authorization.mounts_to_lease(&applied).is_empty()
+            && authorization.needs.iter().all(|need| applied.is_mounted(need))
+            && authorization.inspected.paths.find_affected(&applied.failed).is_none()
     }
 
     /// Returns the server's current access beyond its own folders.
     fn reach(&self) -> ServerReach {
-        self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.reach_beyond(own))
+        self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.access_beyond(own))
     }
 
     /// Returns the tools that the server declares as read-only. The declaration counts only while the server is
@@ -208,26 +216,26 @@ impl Session {
     }
 
     /// Completes when a policy change denies the call.
-    pub(super) async fn forbidden(&self, tool: &ToolCall, authorization: &Authorization) {
+    pub(super) async fn wait_until_denied(&self, tool: &ToolCall, authorization: &Authorization) {
         let mut snapshots = self.services.snapshots.clone();
-        let mut judged_by = authorization.versions.policy;
+        let mut version = authorization.versions.policy;
         loop {
             let newer = snapshots
-                .wait_for(|snapshot| snapshot.version != judged_by)
+                .wait_for(|snapshot| snapshot.version != version)
                 .await
                 .map(|snapshot| snapshot.version);
             let Ok(newer) = newer else { return std::future::pending().await };
-            judged_by = newer;
-            let again = self.judge(tool, &authorization.approved).await;
-            match again.verdict {
+            version = newer;
+            let rejudged = self.judge(tool, &authorization.approved).await;
+            match rejudged.verdict {
                 Verdict::Allow(permit) if permit.call() == authorization.permit.call() => {}
                 Verdict::Allow(_) | Verdict::Escalate(_) | Verdict::Deny(_) => return,
             }
         }
     }
 
-    /// Completes when a new grant or policy decides on the call, so that the user does not have to be asked.
-    pub(super) async fn no_question_left(&self, tool: &ToolCall) {
+    /// Completes when a new grant or policy decides on the call so that the user does not have to be asked.
+    pub(super) async fn wait_until_decided(&self, tool: &ToolCall) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         // Judges first, because the grants may have changed between the verdict that led to the question and the
         // subscription.

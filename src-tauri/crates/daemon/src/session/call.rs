@@ -7,17 +7,17 @@
 mod asking;
 mod changed_tool;
 mod forwarding;
+mod mounting;
 mod record;
 mod resources;
-mod showing;
 
 use super::authorize::{Authorization, Judged};
-use super::blocked::Network;
 use super::in_flight::Ticket;
-use super::queue::QueuePlace;
+use super::queue::QueueSlot;
 use super::refusal::CallRefusal;
+use super::sandbox_hints::Network;
 use super::tool_call::ToolCall;
-use super::{Session, blocked, tasks};
+use super::{Session, sandbox_hints, tasks};
 use asking::{Escalated, ask};
 use changed_tool::ask_about_tool;
 pub(super) use forwarding::CallBatch;
@@ -29,10 +29,10 @@ use ironcurtain_mcp::server::{MemoryShare, ServerAnswer, ServerConnection};
 use ironcurtain_mcp::wire::Response;
 use ironcurtain_policy::{JudgedRequest, Verdict};
 use ironcurtain_sandbox::check_tun;
+use mounting::proceed;
 use record::millis;
 use resources::CallResources;
 use serde_json::value::RawValue;
-use showing::proceed;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -46,8 +46,8 @@ struct Call {
 }
 
 impl Call {
-    fn decided(&self, decision: u64) -> Decided {
-        Decided { decision, began: self.began, makes_task: self.tool.task().is_some() }
+    fn recorded_decision(&self, decision: u64) -> RecordedDecision {
+        RecordedDecision { decision, began: self.began, makes_task: self.tool.task().is_some() }
     }
 }
 
@@ -60,11 +60,11 @@ pub(super) async fn handle_call(
     budget: MemoryShare,
     batch: &mut CallBatch,
 ) {
-    let tool = match ToolCall::read(JudgedRequest::parse(method), params) {
+    let tool = match ToolCall::parse(JudgedRequest::parse(method), params) {
         Ok(tool) => tool,
         Err(problem) => return session.reject_params(&ticket, (method, params), &problem).await,
     };
-    session.calls(&ticket, &tool.tool);
+    session.set_tool(&ticket, &tool.tool);
     let call = Call { ticket, tool, began: Instant::now(), budget };
     if session.is_paused() {
         return session.deny_paused(&call).await;
@@ -78,41 +78,42 @@ pub(super) async fn handle_call(
         }
         return session.deny_changed(&call, &refusal).await;
     }
-    let Judged { verdict, inspected, by } = judged(session, &call.tool, batch).await;
+    let Judged { verdict, inspected, basis } = judge_in_batch(session, &call.tool, batch).await;
     match verdict {
         Verdict::Allow(permit) => {
-            let authorization = session.authorize(permit, inspected, &by, Vec::new());
-            let stands = || session.reach_not_grown(&authorization) && session.shows(&authorization);
-            let at_once = |_: &ServerConnection| stands() && session.queue.is_empty();
-            if let Some(connection) = session.server.ready_now().filter(at_once) {
+            let authorization = session.authorize(permit, inspected, &basis, Vec::new());
+            let is_ready =
+                || session.reach_not_grown(&authorization) && session.has_mounts_for(&authorization);
+            let can_forward_now = |_: &ServerConnection| is_ready() && session.queue.is_empty();
+            if let Some(connection) = session.server.ready_now().filter(can_forward_now) {
                 return batch.add(session, call, authorization, connection);
             }
             batch.forward(session).await;
-            let place = session.queue.join();
-            spawn(session, call, |s, c| wait_for_turn(s, c, authorization, place));
+            let slot = session.queue.join();
+            spawn(session, call, |s, c| wait_for_turn(s, c, authorization, slot));
         }
         Verdict::Escalate(escalation) => {
             batch.forward(session).await;
-            let escalated = Escalated { escalation, inspected, snapshot: by.snapshot };
+            let escalated = Escalated { escalation, inspected, snapshot: basis.snapshot };
             spawn(session, call, |s, c| ask(s, c, escalated));
         }
         Verdict::Deny(denial) => {
             batch.forward(session).await;
-            session.deny(&call, &inspected, denial, &by.snapshot).await;
+            session.deny(&call, &inspected, denial, &basis.snapshot).await;
         }
     }
 }
 
 /// Sequence number of a decision's audit entry, and data for handling the response.
 #[derive(Clone, Copy)]
-struct Decided {
+struct RecordedDecision {
     decision: u64,
     began: Instant,
     makes_task: bool,
 }
 
 /// Judges a call. Forwards the batch first if judging must wait for git.
-async fn judged(session: &Arc<Session>, tool: &ToolCall, batch: &mut CallBatch) -> Judged {
+async fn judge_in_batch(session: &Arc<Session>, tool: &ToolCall, batch: &mut CallBatch) -> Judged {
     let mut judging = std::pin::pin!(session.judge(tool, &[]));
     if let Some(judged) = judging.as_mut().now_or_never() {
         return judged;
@@ -121,14 +122,9 @@ async fn judged(session: &Arc<Session>, tool: &ToolCall, batch: &mut CallBatch) 
     judging.await
 }
 
-async fn wait_for_turn(
-    session: Arc<Session>,
-    call: Call,
-    authorization: Authorization,
-    mut place: QueuePlace,
-) {
-    place.turn().await;
-    proceed(session, call, authorization, Some(place)).await;
+async fn wait_for_turn(session: Arc<Session>, call: Call, authorization: Authorization, mut slot: QueueSlot) {
+    slot.wait().await;
+    proceed(session, call, authorization, Some(slot)).await;
 }
 
 fn spawn<F: Future<Output = ()> + Send + 'static>(
@@ -137,22 +133,22 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
     wait: impl FnOnce(Arc<Session>, Call) -> F,
 ) {
     let ticket = call.ticket.clone();
-    session.track(&ticket, wait(session.clone(), call));
+    session.spawn_tracked(&ticket, wait(session.clone(), call));
 }
 
 /// The server's response, passed to the task that waits for the response.
-struct Answered {
+struct ServerResponse {
     decision: u64,
     answer: ServerAnswer,
     held: MemoryShare,
 }
 
 impl Session {
-    /// Forwards the server's response to the client, and records the result.
-    fn answered(
+    /// Forwards the server's response to the client and records the result.
+    fn finish_call(
         &self,
         ticket: &Ticket,
-        Decided { decision, began, makes_task }: Decided,
+        RecordedDecision { decision, began, makes_task }: RecordedDecision,
         answer: ServerAnswer,
         held: MemoryShare,
     ) {
@@ -166,9 +162,9 @@ impl Session {
             self.issued.track_task(&answer);
         }
         if self.principal.is_new && result == CallResult::Ok {
-            self.services.grants.serves(self.config.identity());
+            self.services.grants.record_served(self.config.identity());
         }
-        let offline = match (&self.network, self.config.has_no_network()) {
+        let network = match (&self.network, self.config.has_no_network()) {
             (_, true) => Network::Offline(&self.config.name),
             (Some(_), false) if self.config.access == ServerAccess::Ask && check_tun().is_ok() => {
                 Network::Other
@@ -176,22 +172,23 @@ impl Session {
             (Some(_), false) => Network::Proxied,
             (None, false) => Network::Other,
         };
-        let blocked = if self.sandboxed && has_failed { blocked::marked(&answer, offline) } else { None };
+        let blocked =
+            if self.sandboxed && has_failed { sandbox_hints::with_hint(&answer, network) } else { None };
         let result = if blocked.is_some() { CallResult::BlockedBySandbox } else { result };
-        let mut entry = Entry::end_of(decision, result, millis(began));
+        let mut entry = Entry::outcome_of(decision, result, millis(began));
         if let ServerAnswer::Failed(why) = &answer {
             entry.summary = why.to_string();
         }
-        if !self.pass_on(ticket, blocked.unwrap_or(answer), held) {
+        if !self.respond(ticket, blocked.unwrap_or(answer), held) {
             // The client has cancelled the call. The cancellation has already been recorded.
             return;
         }
-        self.services.metrics.served(began.elapsed());
+        self.services.metrics.observe_call(began.elapsed());
         // If there is no runtime, the process is exiting. The next start records that the call has no result.
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        self.note_end(entry);
+        self.record_end(entry);
         self.services.changed();
     }
 }
@@ -201,49 +198,50 @@ async fn deliver(
     session: Arc<Session>,
     call: Call,
     authorization: Authorization,
-    pending: oneshot::Receiver<Answered>,
+    pending: oneshot::Receiver<ServerResponse>,
     resources: CallResources,
 ) {
-    let Some((answered, resources)) = answer(&session, &call, &authorization, pending, resources).await
+    let Some((answered, resources)) =
+        wait_for_response(&session, &call, &authorization, pending, resources).await
     else {
         return;
     };
-    let Answered { decision, answer, held } = answered;
-    let task = tasks::made(&answer).filter(|_| resources.is_some());
+    let ServerResponse { decision, answer, held } = answered;
+    let task = tasks::created_task(&answer).filter(|_| resources.is_some());
     // Removes the access before the client receives the response, unless the call created a task.
-    let kept = task.map(|task| (session.tasks.begin(task), resources));
-    session.answered(&call.ticket, call.decided(decision), answer, held);
-    if let Some((task, mut resources)) = kept {
-        let revoked = CallResources::over(resources.one_time.as_mut());
-        if let Some(why) = session.task_is_over(task, (&call.tool, &authorization), revoked).await {
-            close_early(&session, &call, resources, why).await;
+    let tracked = task.map(|task| (session.tasks.track(task), resources));
+    session.finish_call(&call.ticket, call.recorded_decision(decision), answer, held);
+    if let Some((task, mut resources)) = tracked {
+        let revoked = CallResources::wait_for_revocation(resources.one_time.as_mut());
+        if let Some(why) = session.wait_for_task(task, (&call.tool, &authorization), revoked).await {
+            revoke_early(&session, &call, resources, why).await;
         }
     }
 }
 
-async fn close_early(session: &Session, call: &Call, resources: CallResources, why: &str) {
+async fn revoke_early(session: &Session, call: &Call, resources: CallResources, why: &str) {
     let closed = resources.one_time.as_ref().map(|once| once.grants().to_vec()).unwrap_or_default();
     drop(resources);
-    session.closed_early(&call.tool.tool, closed, why).await;
+    session.record_early_end(&call.tool.tool, closed, why).await;
 }
 
 /// Waits for the response. Removes access that was added only for this call when the response arrives, when the policy
 /// denies the call, or when the approval is revoked or expires.
-async fn answer(
+async fn wait_for_response(
     session: &Session,
     call: &Call,
     authorization: &Authorization,
-    mut pending: oneshot::Receiver<Answered>,
+    mut pending: oneshot::Receiver<ServerResponse>,
     mut resources: CallResources,
-) -> Option<(Answered, CallResources)> {
+) -> Option<(ServerResponse, CallResources)> {
     if resources.is_some() {
         let why = tokio::select! {
             // If the call was cancelled, the sender has been dropped.
             answered = &mut pending => return answered.ok().map(|answered| (answered, resources)),
-            () = session.forbidden(&call.tool, authorization) => "a rule now forbids it",
-            () = CallResources::over(resources.one_time.as_mut()) => "it was revoked or has expired",
+            () = session.wait_until_denied(&call.tool, authorization) => "a rule now forbids it",
+            () = CallResources::wait_for_revocation(resources.one_time.as_mut()) => "it was revoked or has expired",
         };
-        close_early(session, call, resources, why).await;
+        revoke_early(session, call, resources, why).await;
     }
     pending.await.ok().map(|answered| (answered, CallResources::default()))
 }
@@ -251,9 +249,9 @@ async fn answer(
 fn is_error(result: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Flag {
+    struct ErrorFlag {
         #[serde(default)]
         is_error: Option<bool>,
     }
-    serde_json::from_str::<Flag>(result.get()).is_ok_and(|f| f.is_error == Some(true))
+    serde_json::from_str::<ErrorFlag>(result.get()).is_ok_and(|f| f.is_error == Some(true))
 }

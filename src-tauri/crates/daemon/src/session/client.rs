@@ -5,16 +5,16 @@
 
 use super::call::{CallBatch, handle_call};
 use super::in_flight::Ticket;
-use super::passthrough::{Rejection, pass_on_record, passes, passes_when_paused};
+use super::passthrough::{Rejection, is_allowed_when_paused, is_passed_through, record_and_forward};
 use super::refusal::denied;
-use super::tool_call::CALL;
-use super::{Session, echo, initialize, notices};
+use super::tool_call::CALL_TOOL;
+use super::{Session, client_notifications, echo, initialize};
 use ironcurtain_consent::Stop;
 use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
 use ironcurtain_mcp::server::{ClientAnswer, MemoryShare, ServerAnswer};
 use ironcurtain_mcp::wire::{
-    Id, Incoming, Line, MAX_CONCURRENT, MAX_LINE_BYTES, Response, Salvage, client_may_send, error_line,
-    id_in, members, notification_line, result_line,
+    Id, Incoming, Line, MAX_CONCURRENT, MAX_LINE_BYTES, PartialMessage, Response, batch_members,
+    client_may_send, error_line, id_in_truncated, notification_line, result_line,
 };
 use ironcurtain_policy::JudgedRequest;
 use ironcurtain_server::DownReason;
@@ -30,12 +30,12 @@ use std::sync::{Arc, PoisonError};
 const MAX_METHOD_LEN: usize = 100;
 
 /// Error for a message that exceeds the memory budget.
-const NO_ROOM: &str = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
+const OUT_OF_MEMORY: &str = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
 
 /// Reason why reading from the client stopped.
 pub(super) enum ReadEnd {
     /// The client disconnected.
-    HungUp,
+    ClientEof,
     /// The client is sending IronCurtain's own messages back.
     Echo,
     /// Another daemon process is replacing this one.
@@ -51,26 +51,29 @@ pub(super) enum ReadEnd {
 pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> ReadEnd {
     let taken_over = &session.services.shutdown.taken_over;
     // All input that was handed over must be processed before the session is handed over again.
-    let is_handed_over = lines.is_handed_over();
+    let is_handed_over = lines.is_channel();
     loop {
         let line = tokio::select! {
             biased;
-            () = taken_over.cancelled(), if !is_handed_over => match lines.pending() {
+            () = taken_over.cancelled(), if !is_handed_over => match lines.try_pending() {
                 Some(line) => Ok(Some(line)),
-                None => return ReadEnd::TakenOver { version: Box::new(lines.version()), unread: lines.rest() },
+                None => return ReadEnd::TakenOver { version: Box::new(lines.version()), unread: lines.into_unread() },
             },
             line = lines.next() => line,
         };
-        let Ok(Some(said)) = line else {
+        let Ok(Some(message)) = line else {
             if is_handed_over && taken_over.is_cancelled() {
-                return ReadEnd::TakenOver { version: Box::new(lines.version()), unread: lines.rest() };
+                return ReadEnd::TakenOver {
+                    version: Box::new(lines.version()),
+                    unread: lines.into_unread(),
+                };
             }
-            return ReadEnd::HungUp;
+            return ReadEnd::ClientEof;
         };
         // Each line causes at most one reply. Waiting here stops reading from a client that does not read its
         // replies. The semaphore is never closed.
         drop(session.unread.acquire().await);
-        let line = match said {
+        let line = match message {
             ClientMessage::Line(line) => line,
             ClientMessage::Refused(refused) => {
                 session.record_refused(&refused).await;
@@ -78,32 +81,32 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
             }
         };
         let mut calls = CallBatch::default();
-        let (mut next, mut left) = (Some(line), MAX_CONCURRENT);
+        let (mut next, mut remaining) = (Some(line), MAX_CONCURRENT);
         while let Some(line) = next {
-            if take(session, line, &mut calls).await.is_break() {
-                session.note(format!("the session was ended: {}", echo::WHY));
+            if handle_next(session, line, &mut calls).await.is_break() {
+                session.log_problem(format!("the session was ended: {}", echo::ECHO_REASON));
                 return ReadEnd::Echo;
             }
-            left -= 1;
-            let goes_on = left > 0 && session.unread.available_permits() > 0;
-            next = if goes_on { lines.next_now() } else { None };
+            remaining -= 1;
+            let has_more = remaining > 0 && session.unread.available_permits() > 0;
+            next = if has_more { lines.try_next() } else { None };
         }
         calls.forward(session).await;
     }
 }
 
 /// Handles a line. Returns `Break` if the client echoes IronCurtain's messages.
-async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> ControlFlow<()> {
+async fn handle_next(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> ControlFlow<()> {
     match line {
         Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
         Line::Whole(line, share) => handle_line(session, line, share.map(Arc::new), calls).await,
         Line::TooLong { length, head } => {
-            let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
+            let text = format!("the message is {length} bytes long; the limit is {MAX_LINE_BYTES} bytes");
             reject_line(session, &head, &text).await;
             ControlFlow::Continue(())
         }
-        Line::NoRoom { head } => {
-            reject_line(session, &head, NO_ROOM).await;
+        Line::NoMemory { head } => {
+            reject_line(session, &head, OUT_OF_MEMORY).await;
             ControlFlow::Continue(())
         }
     }
@@ -112,7 +115,7 @@ async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> Cont
 /// Records that a line was not processed, and sends the client an error for it.
 async fn reject_line(session: &Session, head: &[u8], text: &str) {
     session.dropped(text).await;
-    session.reply(error_line(id_in(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
+    session.reply(error_line(id_in_truncated(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
 }
 
 /// Handles a line, which may be a JSON-RPC batch. Returns `Break` if the client echoes IronCurtain's messages.
@@ -122,7 +125,7 @@ async fn handle_line(
     budget: MemoryShare,
     calls: &mut CallBatch,
 ) -> ControlFlow<()> {
-    let batch = if session.has_batches.load(Ordering::Relaxed) { members(&line) } else { None };
+    let batch = if session.has_batches.load(Ordering::Relaxed) { batch_members(&line) } else { None };
     let Some(batch) = batch else { return handle_message(session, line, budget, calls).await };
     for message in batch {
         handle_message(session, message.get().as_bytes().to_vec(), budget.clone(), calls).await?;
@@ -137,12 +140,15 @@ async fn handle_message(
     calls: &mut CallBatch,
 ) -> ControlFlow<()> {
     let incoming = Incoming::parse(&line);
-    if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL) {
+    if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL_TOOL) {
         // The message may refer to a call in the batch, so the batch is forwarded before the message.
         calls.forward(session).await;
     }
-    let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
-    if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).is_echoing(&line) {
+    let is_request_or_notification =
+        matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
+    if !is_request_or_notification
+        && session.echo.lock().unwrap_or_else(PoisonError::into_inner).is_echoing(&line)
+    {
         return ControlFlow::Break(());
     }
     match incoming {
@@ -170,7 +176,7 @@ async fn handle_message(
         }
         Err(problem) => {
             session.dropped(&problem.to_string()).await;
-            let id = Salvage::of(&line).and_then(|salvage| salvage.id());
+            let id = PartialMessage::recover(&line).and_then(|partial| partial.id());
             session.reply(error_line(id.as_ref(), problem.code(), &problem.to_string()));
         }
     }
@@ -199,14 +205,14 @@ async fn handle_request(
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
             session.reject(&ticket, request, Rejection::Malformed, problem).await;
         }
-        _ if session.is_paused() && !passes_when_paused(method) && method != CALL => {
+        _ if session.is_paused() && !is_allowed_when_paused(method) && method != CALL_TOOL => {
             let problem = (ErrorCode::INVALID_REQUEST, &*denied(Stop::Paused));
             session.reject(&ticket, request, Rejection::Paused, problem).await;
         }
-        _ if method == CALL || JudgedRequest::parse(method).is_some() => {
+        _ if method == CALL_TOOL || JudgedRequest::parse(method).is_some() => {
             handle_call(session, ticket, request, budget, calls).await
         }
-        _ if passes(method) => pass_on_record(session, ticket, request, budget).await,
+        _ if is_passed_through(method) => record_and_forward(session, ticket, request, budget).await,
         _ => {
             let text = format!("`{}` is not available through IronCurtain", clipped(method));
             session
@@ -227,13 +233,13 @@ fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>)
     if session.is_initialized.swap(true, Ordering::Relaxed) {
         return session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the session is initialized already");
     }
-    *session.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = request.says_it_is;
-    session.client_takes.send_replace(request.takes);
+    *session.principal.claimed_name.lock().unwrap_or_else(PoisonError::into_inner) = request.claimed_name;
+    session.accepted_requests.send_replace(request.accepted_requests);
     session.client_roots.declare(request.has_roots);
     session.services.changed();
-    let waiting = Arc::downgrade(session);
+    let weak_session = Arc::downgrade(session);
     let answered = move |outcome: Result<Response, DownReason>, held| {
-        let Some(session) = waiting.upgrade() else { return };
+        let Some(session) = weak_session.upgrade() else { return };
         match &outcome {
             Ok(Response::Result(result)) => {
                 session.has_batches.store(initialize::has_batches(result), Ordering::Relaxed);
@@ -242,7 +248,7 @@ fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>)
             Ok(Response::Error(_)) | Err(_) => session.is_initialized.store(false, Ordering::Relaxed),
         }
         match outcome {
-            Ok(response) => drop(session.pass_on(&ticket, ServerAnswer::Response(response), held)),
+            Ok(response) => drop(session.respond(&ticket, ServerAnswer::Response(response), held)),
             Err(why) => {
                 let problem = session.server.down(why).to_string();
                 session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem);
@@ -262,24 +268,24 @@ async fn handle_notification(
         let text = "dropped a message without an id that is not a client notification";
         let text = format!("{text}: {}", clipped(method));
         session.dropped(&text).await;
-        return session.note(text);
+        return session.log_problem(text);
     }
     if !session.is_initialized.load(Ordering::Relaxed) {
-        return session.note(format!("dropped a notification before `initialize`: {method}"));
+        return session.log_problem(format!("dropped a notification before `initialize`: {method}"));
     }
     match method {
         "notifications/initialized" => {
             session.server.initialized(notification_line(method, None));
-            session.client_roots.may_have_changed();
+            session.client_roots.request_roots();
         }
-        "notifications/cancelled" => session.cancelled(params).await,
+        "notifications/cancelled" => session.handle_cancelled(params).await,
         // The client's own roots are not forwarded to servers.
-        "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
+        "notifications/roots/list_changed" => session.client_roots.request_roots(),
         _ => {
             // If no server is running, the notification is dropped, because a new server process has no state that the
             // notification could concern.
             if let Some(connection) = session.server.connection_now() {
-                let params = notices::known(method, params);
+                let params = client_notifications::allowed_params(method, params);
                 connection.send(notification_line(method, params.as_deref()), budget);
             }
         }
@@ -293,13 +299,13 @@ fn clipped(method: &str) -> String {
 
 impl Session {
     /// Writes a problem with the client to the session log.
-    fn note(&self, text: String) {
+    fn log_problem(&self, text: String) {
         self.log.write(text);
     }
 
-    /// Handles `notifications/cancelled`: closes the question, and forwards the cancellation if the request was already
+    /// Handles `notifications/cancelled`: closes the question and forwards the cancellation if the request was already
     /// sent.
-    async fn cancelled(&self, params: Option<&RawValue>) {
+    async fn handle_cancelled(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Cancelled {

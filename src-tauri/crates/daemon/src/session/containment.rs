@@ -1,7 +1,7 @@
 //! Selects a server's containment based on its entry and the sandboxes that this machine supports.
 
 use ironcurtain_config::{FileView, Sandbox, SandboxBackend, Server, ServerAccess};
-use ironcurtain_containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
+use ironcurtain_containment::{Resolved, SandboxContext, default_git_config, resolve, view_of};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_server::{Containment, ContainmentError};
 use ironcurtain_services::Services;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// if the server can access anything else.
 pub(super) fn own_folders(
     containment: &Containment,
-    around: &Surroundings,
+    around: &SandboxContext,
     data: &Path,
 ) -> Option<Vec<CanonicalPath>> {
     let Containment::Native(profile, FileView::Roots) = containment else { return None };
@@ -23,10 +23,10 @@ pub(super) fn own_folders(
 }
 
 /// Returns the containment for a session's server.
-pub(super) async fn of(
+pub(super) async fn select(
     services: &Services,
     server: &Server,
-    around: &Surroundings,
+    around: &SandboxContext,
     session: &str,
 ) -> Result<Containment, ContainmentError> {
     if let Some(reason) = &server.refused {
@@ -39,18 +39,24 @@ pub(super) async fn of(
         return Ok(Containment::Remote);
     }
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Ok(Containment::Plain) };
-    let found = services.machine.look().await;
+    let found = services.sandbox_probe.check().await;
     let (dir, home) = (around.session_dir.as_path(), around.home.as_path());
-    let resolved = resolve(&server.sandbox, dir, &found, services.machine.policy(), home);
-    let asks = server.access == ServerAccess::Ask;
-    Ok(match (resolved?, services.machine.backend()) {
-        (Resolved::Unsandboxed(_), _) if asks => return Err(ContainmentError::AsksUncontained),
-        (Resolved::Sandboxed(_), SandboxBackend::Srt) if asks => return Err(ContainmentError::AsksInSrt),
+    let resolved = resolve(&server.sandbox, dir, &found, services.sandbox_probe.policy(), home);
+    let is_asking = server.access == ServerAccess::Ask;
+    Ok(match (resolved?, services.sandbox_probe.backend()) {
+        (Resolved::Unsandboxed(_), _) if is_asking => return Err(ContainmentError::AsksUncontained),
+        (Resolved::Sandboxed(_), SandboxBackend::Srt) if is_asking => {
+            return Err(ContainmentError::AsksInSrt);
+        }
         (Resolved::Unsandboxed(_), _) => Containment::Plain,
         (Resolved::Sandboxed(mut profile), SandboxBackend::Native) => {
             let default = || default_git_config(&server.name, &services.snapshot().annotations);
             profile.git_config = profile.git_config.or_else(|| Some(default()));
-            if asks { Containment::Asking(profile) } else { Containment::Native(profile, view_of(settings)) }
+            if is_asking {
+                Containment::Asking(profile)
+            } else {
+                Containment::Native(profile, view_of(settings))
+            }
         }
         (Resolved::Sandboxed(profile), SandboxBackend::Srt) => {
             Containment::Srt(profile, services.home.srt().join(session))

@@ -8,7 +8,7 @@
 
 use super::Session;
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_connection::{CUT_OFF, TicketError, as_base64, keep, redeem};
+use ironcurtain_connection::{HANDOVER_ERROR, TicketError, as_base64, issue_ticket, redeem};
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::wire::error_line;
 use ironcurtain_paths::random_name;
@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Maximum time to wait for in-flight calls. It is short, because the user is waiting for the app to start.
-const ANSWERS_TIMEOUT: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// State of a session that is handed over to another daemon process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,15 +39,19 @@ pub struct SessionHandover {
 pub(super) struct ClientState {
     pub(super) id: String,
     pub(super) started_ms: u64,
-    pub(super) says_it_is: Option<String>,
+    #[serde(rename = "says_it_is")]
+    pub(super) claimed_name: Option<String>,
     /// Methods of the server requests that the client accepts.
-    pub(super) takes: HashSet<String>,
+    #[serde(rename = "takes")]
+    pub(super) accepted_requests: HashSet<String>,
     /// `true` if the client declared the `roots` capability.
     pub(super) has_roots: bool,
-    pub(super) greeted: bool,
+    #[serde(rename = "greeted")]
+    pub(super) initialized: bool,
     pub(super) has_batches: bool,
     pub(super) paused: bool,
-    pub(super) told: ReplayState,
+    #[serde(rename = "told")]
+    pub(super) replay: ReplayState,
     #[serde(rename = "era")]
     pub(super) version: ClientVersion,
     /// Bytes from the client that must be processed first. They start at a message boundary.
@@ -61,14 +65,14 @@ impl ClientState {
         Ok(Self {
             id: random_name()?,
             started_ms: now_ms(),
-            says_it_is: None,
-            takes: HashSet::new(),
+            claimed_name: None,
+            accepted_requests: HashSet::new(),
             has_roots: false,
-            greeted: false,
+            initialized: false,
             has_batches: false,
             paused: false,
-            told: ReplayState::default(),
-            version: ClientVersion::Open,
+            replay: ReplayState::default(),
+            version: ClientVersion::Unknown,
             unread: Vec::new(),
         })
     }
@@ -79,9 +83,10 @@ impl SessionHandover {
     ///
     /// # Errors
     /// Returns [`TicketError`] if the ticket is invalid for this client and server, or if the state cannot be read.
-    pub fn take(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
-        redeem(sessions, ticket, |id, moved: &Self| {
-            (moved.state.id.as_str(), moved.client.as_str(), moved.server.as_str()) == (id, client, server)
+    pub fn redeem(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
+        redeem(sessions, ticket, |id, handover: &Self| {
+            (handover.state.id.as_str(), handover.client.as_str(), handover.server.as_str())
+                == (id, client, server)
         })
     }
 }
@@ -94,12 +99,12 @@ impl Session {
         unread: &[u8],
         version: &(dyn Fn() -> ClientVersion + Send + Sync),
     ) -> bool {
-        self.flush_responses(ANSWERS_TIMEOUT).await;
-        for (id, call) in &self.in_flight.take_all() {
+        self.flush_responses(FLUSH_TIMEOUT).await;
+        for (id, call) in &self.in_flight.drain() {
             self.abandon(id, call, "the session was moved before the call was answered").await;
-            self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, CUT_OFF));
+            self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, HANDOVER_ERROR));
         }
-        self.flush_responses(ANSWERS_TIMEOUT).await;
+        self.flush_responses(FLUSH_TIMEOUT).await;
         match self.write_handover(unread, version()) {
             // Fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
@@ -110,23 +115,23 @@ impl Session {
         }
     }
 
-    /// Stores the state for the other process, and returns the ticket.
+    /// Stores the state for the other process and returns the ticket.
     fn write_handover(&self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
         let state = ClientState {
             id: self.id.clone(),
             started_ms: self.started_ms,
-            says_it_is: self.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            takes: self.client_takes.borrow().clone(),
+            claimed_name: self.principal.claimed_name.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            accepted_requests: self.accepted_requests.borrow().clone(),
             has_roots: self.client_roots.is_declared(),
-            greeted: self.is_initialized.load(Ordering::Relaxed),
+            initialized: self.is_initialized.load(Ordering::Relaxed),
             has_batches: self.has_batches.load(Ordering::Relaxed),
             paused: self.is_paused(),
-            told: self.server.replay_state(),
+            replay: self.server.replay_state(),
             version,
             unread: unread.to_vec(),
         };
         let (client, server) = (self.principal.client.key.clone(), self.config.name.clone());
         let handover = SessionHandover { client, server, state };
-        keep(&self.services.home.sessions(), &self.id, handover)
+        issue_ticket(&self.services.home.sessions(), &self.id, handover)
     }
 }

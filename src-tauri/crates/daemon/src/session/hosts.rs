@@ -12,9 +12,9 @@ impl Session {
     /// if the server's proxy cannot allow all of the hosts.
     pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
-        let host = |asked: &PendingApproval| {
-            let fetched = asked.role == Some(Role::FetchUrl);
-            target(asked).filter(|target| fetched && network.could_reach(target))
+        let host = |approval: &PendingApproval| {
+            let fetched = approval.role == Some(Role::FetchUrl);
+            target(approval).filter(|target| fetched && network.could_reach(target))
         };
         let mut hosts: Vec<HostPort> =
             escalation.values.iter().map(host).collect::<Option<_>>().unwrap_or_default();
@@ -24,29 +24,29 @@ impl Session {
 
     /// Returns the first host that would remain unreachable even with an approval, because the server's sandbox has no
     /// network.
-    pub(super) fn out_of_reach(&self, escalation: &Escalation) -> Option<HostPort> {
+    pub(super) fn blocked_host(&self, escalation: &Escalation) -> Option<HostPort> {
         let settings = self.config.sandbox.settings().filter(|_| self.sandboxed)?;
-        let is_shut = settings.network.as_ref().is_none_or(NetworkSettings::is_closed);
-        let fetched = escalation.values.iter().filter(|asked| asked.role == Some(Role::FetchUrl));
-        fetched.filter(|_| is_shut).find_map(target)
+        let is_closed = settings.network.as_ref().is_none_or(NetworkSettings::is_closed);
+        let fetched = escalation.values.iter().filter(|approval| approval.role == Some(Role::FetchUrl));
+        fetched.filter(|_| is_closed).find_map(target)
     }
 
     /// Makes the approved hosts reachable until the returned lease is dropped.
     pub(super) fn lease_hosts(&self, call: &Id, approved: &[PendingApproval]) -> Option<HostLease> {
         let network = self.network.as_ref()?;
-        let targets = self.hosts_of(approved);
+        let targets = self.allowed_hosts(approved);
         (!targets.is_empty()).then(|| network.lease(call.as_json(), targets))
     }
 
     /// Returns the approved hosts that the server's proxy can allow.
-    pub(super) fn hosts_of(&self, approved: &[PendingApproval]) -> Vec<HostPort> {
+    pub(super) fn allowed_hosts(&self, approved: &[PendingApproval]) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
         approved.iter().filter_map(target).filter(|target| network.could_reach(target)).collect()
     }
 }
 
 /// Returns the host and port in a URL, in the form that the proxy uses.
-fn target(asked: &PendingApproval) -> Option<HostPort> {
-    let (host, port) = asked.host_and_port()?;
+fn target(approval: &PendingApproval) -> Option<HostPort> {
+    let (host, port) = approval.host_and_port()?;
     HostPort::parse(&format!("{host}:{port}"), None).ok()
 }

@@ -33,31 +33,31 @@ pub(super) struct InFlight {
 pub(super) struct Requests {
     table: Mutex<Table>,
     /// Notified when the last in-flight request has finished.
-    emptied: Notify,
+    became_empty: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    last: u64,
-    open: HashMap<Id, (u64, InFlight)>,
+    last_number: u64,
+    requests: HashMap<Id, (u64, InFlight)>,
 }
 
 impl Requests {
     /// Adds a request. Returns `None` if its id is already in flight.
     pub(super) fn enter(&self, id: &Id) -> Option<Ticket> {
         let mut table = self.table();
-        if table.open.contains_key(id) {
+        if table.requests.contains_key(id) {
             return None;
         }
-        table.last += 1;
-        let number = table.last;
-        table.open.insert(id.clone(), (number, InFlight::default()));
+        table.last_number += 1;
+        let number = table.last_number;
+        table.requests.insert(id.clone(), (number, InFlight::default()));
         Some(Ticket { id: id.clone(), number })
     }
 
     /// Updates the state of a request. Returns `false` if the request is no longer in flight.
     pub(super) fn update(&self, ticket: &Ticket, change: impl FnOnce(&mut InFlight)) -> bool {
-        match self.table().open.get_mut(&ticket.id) {
+        match self.table().requests.get_mut(&ticket.id) {
             Some((number, request)) if *number == ticket.number => {
                 change(request);
                 true
@@ -69,12 +69,12 @@ impl Requests {
     /// Removes a request. Returns `false` if the request was no longer in flight.
     pub(super) fn finish(&self, ticket: &Ticket) -> bool {
         let mut table = self.table();
-        let is_open = table.open.get(&ticket.id).is_some_and(|(number, _)| *number == ticket.number);
+        let is_open = table.requests.get(&ticket.id).is_some_and(|(number, _)| *number == ticket.number);
         if is_open {
-            table.open.remove(&ticket.id);
+            table.requests.remove(&ticket.id);
         }
-        if table.open.is_empty() {
-            self.emptied.notify_waiters();
+        if table.requests.is_empty() {
+            self.became_empty.notify_waiters();
         }
         is_open
     }
@@ -82,9 +82,9 @@ impl Requests {
     /// Removes and returns the request with this id.
     pub(super) fn cancel(&self, id: &Id) -> Option<InFlight> {
         let mut table = self.table();
-        let request = table.open.remove(id).map(|(_, request)| request);
-        if table.open.is_empty() {
-            self.emptied.notify_waiters();
+        let request = table.requests.remove(id).map(|(_, request)| request);
+        if table.requests.is_empty() {
+            self.became_empty.notify_waiters();
         }
         request
     }
@@ -92,9 +92,9 @@ impl Requests {
     /// Waits until no request is in flight.
     pub(super) async fn wait_until_empty(&self) {
         loop {
-            let mut ended = std::pin::pin!(self.emptied.notified());
+            let mut ended = std::pin::pin!(self.became_empty.notified());
             ended.as_mut().enable();
-            if self.table().open.is_empty() {
+            if self.table().requests.is_empty() {
                 return;
             }
             ended.await;
@@ -104,14 +104,14 @@ impl Requests {
     /// Returns the names of the tools whose calls the server is handling.
     pub(super) fn tools_at_server(&self) -> Vec<String> {
         let table = self.table();
-        let at_server = table.open.values().filter(|(_, request)| request.at_server.is_some());
+        let at_server = table.requests.values().filter(|(_, request)| request.at_server.is_some());
         let mut tools: Vec<String> = at_server.filter_map(|(_, request)| request.tool.clone()).collect();
         tools.sort();
         tools
     }
 
-    pub(super) fn take_all(&self) -> Vec<(Id, InFlight)> {
-        self.table().open.drain().map(|(id, (_, request))| (id, request)).collect()
+    pub(super) fn drain(&self) -> Vec<(Id, InFlight)> {
+        self.table().requests.drain().map(|(id, (_, request))| (id, request)).collect()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -138,6 +138,6 @@ mod tests {
         assert!(requests.finish(&new));
         assert!(!requests.finish(&new));
         assert!(requests.enter(&id).is_some());
-        assert_eq!(requests.take_all().len(), 1);
+        assert_eq!(requests.drain().len(), 1);
     }
 }

@@ -29,21 +29,22 @@ pub(super) struct InitializeRequest {
     /// Parameters for the server.
     pub(super) params: Box<RawValue>,
     /// Name that the client claims, unverified.
-    pub(super) says_it_is: Option<String>,
+    pub(super) claimed_name: Option<String>,
     /// Methods of the server requests that the client accepts.
-    pub(super) takes: HashSet<String>,
+    pub(super) accepted_requests: HashSet<String>,
     /// `true` if the client declared the `roots` capability.
     pub(super) has_roots: bool,
 }
 
 /// Returns `true` if the negotiated protocol version supports JSON-RPC batches.
-pub(super) fn has_batches(result: &RawValue) -> bool {
+pub(super) fn has_batches(response: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Chosen {
+    struct NegotiatedVersion {
         protocol_version: String,
     }
-    serde_json::from_str::<Chosen>(result.get()).is_ok_and(|chosen| chosen.protocol_version == "2025-03-26")
+    serde_json::from_str::<NegotiatedVersion>(response.get())
+        .is_ok_and(|result| result.protocol_version == "2025-03-26")
 }
 
 /// Parses and rewrites the parameters. Errors are sent to the client.
@@ -59,33 +60,35 @@ pub(super) fn rewrite(
         version: String,
     }
     let params = params.ok_or(ParamsError::Missing("params"))?;
-    let given: Fields = serde_json::from_str(params.get()).map_err(ParamsError::unreadable("params"))?;
-    let mut params = known(&given, &["protocolVersion"]);
-    let mut capabilities = match given.get("capabilities") {
+    let fields: Fields = serde_json::from_str(params.get()).map_err(ParamsError::invalid("params"))?;
+    let mut params = only_fields(&fields, &["protocolVersion"]);
+    let mut capabilities = match fields.get("capabilities") {
         Some(raw) => {
             let all: Fields =
-                serde_json::from_str(raw.get()).map_err(ParamsError::unreadable("params.capabilities"))?;
-            known(&all, &CAPABILITIES)
+                serde_json::from_str(raw.get()).map_err(ParamsError::invalid("params.capabilities"))?;
+            only_fields(&all, &CAPABILITIES)
         }
         None => Fields::default(),
     };
-    if let Some(info) = given.get("clientInfo").and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok())
+    if let Some(info) =
+        fields.get("clientInfo").and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok())
     {
-        let info = to_raw_value(&known(&info, &["name", "title", "version"]));
-        params.set("clientInfo", info.map_err(ParamsError::Unwritable)?);
+        let info = to_raw_value(&only_fields(&info, &["name", "title", "version"]));
+        params.set("clientInfo", info.map_err(ParamsError::Serialize)?);
     }
-    let info = given.get("clientInfo").and_then(|raw| serde_json::from_str::<Info>(raw.get()).ok());
-    let mut takes = HashSet::new();
+    let info = fields.get("clientInfo").and_then(|raw| serde_json::from_str::<Info>(raw.get()).ok());
+    let mut accepted_requests = HashSet::new();
     if capabilities.get("elicitation").is_some() {
-        takes.insert("elicitation/create".to_owned());
+        accepted_requests.insert("elicitation/create".to_owned());
     }
     if !offers_sampling {
         capabilities.remove("sampling");
     } else if capabilities.get("sampling").is_some() {
-        takes.insert(sampling::METHOD.to_owned());
+        accepted_requests.insert(sampling::METHOD.to_owned());
     }
     if let Some(tasks) = capabilities.get("tasks") {
-        takes.extend(["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"].map(str::to_owned));
+        accepted_requests
+            .extend(["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"].map(str::to_owned));
         let tasks = without_sampling(tasks)?;
         capabilities.set("tasks", tasks);
     }
@@ -95,19 +98,19 @@ pub(super) fn rewrite(
     } else {
         let mut roots = RootsCapabilities::default();
         roots.list_changed = Some(true);
-        capabilities.set("roots", to_raw_value(&roots).map_err(ParamsError::Unwritable)?);
+        capabilities.set("roots", to_raw_value(&roots).map_err(ParamsError::Serialize)?);
     }
-    params.set("capabilities", to_raw_value(&capabilities).map_err(ParamsError::Unwritable)?);
+    params.set("capabilities", to_raw_value(&capabilities).map_err(ParamsError::Serialize)?);
     Ok(InitializeRequest {
-        params: to_raw_value(&params).map_err(ParamsError::Unwritable)?,
-        says_it_is: info.map(|i| format!("{} {}", clipped(&i.name), clipped(&i.version)).trim().to_owned()),
-        takes,
+        params: to_raw_value(&params).map_err(ParamsError::Serialize)?,
+        claimed_name: info.map(|i| format!("{} {}", clipped(&i.name), clipped(&i.version)).trim().to_owned()),
+        accepted_requests,
         has_roots,
     })
 }
 
 /// Returns the fields that have one of these names and whose values are not too long.
-fn known(fields: &Fields, names: &[&str]) -> Fields {
+fn only_fields(fields: &Fields, names: &[&str]) -> Fields {
     let mut known = Fields::default();
     for (name, value) in fields.iter() {
         if names.contains(&name) && value.get().len() <= MAX_VALUE_LEN {
@@ -120,16 +123,15 @@ fn known(fields: &Fields, names: &[&str]) -> Fields {
 /// Returns the client's `tasks` capabilities without sampling.
 fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     let object = |raw: &RawValue| {
-        serde_json::from_str::<Fields>(raw.get())
-            .map_err(ParamsError::unreadable("params.capabilities.tasks"))
+        serde_json::from_str::<Fields>(raw.get()).map_err(ParamsError::invalid("params.capabilities.tasks"))
     };
     let mut tasks = object(tasks)?;
     if let Some(requests) = tasks.get("requests") {
         let mut requests = object(requests)?;
         requests.remove("sampling");
-        tasks.set("requests", to_raw_value(&requests).map_err(ParamsError::Unwritable)?);
+        tasks.set("requests", to_raw_value(&requests).map_err(ParamsError::Serialize)?);
     }
-    to_raw_value(&tasks).map_err(ParamsError::Unwritable)
+    to_raw_value(&tasks).map_err(ParamsError::Serialize)
 }
 
 /// Truncates a name or version to [`MAX_NAME_LEN`].
@@ -147,8 +149,8 @@ mod tests {
         let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"protocolVersion":"2025-06-18","clientInfo":{"name":"claude","version":"2"},"capabilities":{"elicitation":{},"roots":{"listChanged":true}}}"#;
         assert_eq!(request.params.get(), expected);
-        assert_eq!(request.says_it_is.as_deref(), Some("claude 2"));
-        assert_eq!(request.takes, HashSet::from(["elicitation/create".to_owned()]));
+        assert_eq!(request.claimed_name.as_deref(), Some("claude 2"));
+        assert_eq!(request.accepted_requests, HashSet::from(["elicitation/create".to_owned()]));
         assert!(request.has_roots && rewrite(None, false, false).is_err());
     }
 
@@ -157,9 +159,12 @@ mod tests {
         let text = r#"{"capabilities":{"sampling":{"tools":{}},"roots":{"listChanged":true}}}"#;
         let raw = RawValue::from_string(text.to_owned()).unwrap();
         let request = rewrite(Some(&raw), true, false).unwrap();
-        assert_eq!((request.params.get(), request.takes.contains(sampling::METHOD)), (text, true));
+        assert_eq!(
+            (request.params.get(), request.accepted_requests.contains(sampling::METHOD)),
+            (text, true)
+        );
         let without = RawValue::from_string(r#"{"capabilities":{}}"#.to_owned()).unwrap();
-        assert!(!rewrite(Some(&without), true, false).unwrap().takes.contains(sampling::METHOD));
+        assert!(!rewrite(Some(&without), true, false).unwrap().accepted_requests.contains(sampling::METHOD));
     }
 
     #[test]
@@ -175,7 +180,10 @@ mod tests {
         let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"capabilities":{"tasks":{"list":{},"requests":{"elicitation":{"create":{}}}},"roots":{"listChanged":true}}}"#;
         assert_eq!(request.params.get(), expected);
-        assert!(request.takes.contains("tasks/get") && !request.takes.contains("elicitation/create"));
+        assert!(
+            request.accepted_requests.contains("tasks/get")
+                && !request.accepted_requests.contains("elicitation/create")
+        );
     }
 
     #[test]
@@ -183,7 +191,7 @@ mod tests {
         let text = format!(r#"{{"clientInfo":{{"name":"{}","version":"2"}}}}"#, "n".repeat(1000));
         let request = rewrite(Some(&RawValue::from_string(text).unwrap()), false, false).unwrap();
         let expected = format!("{} … (900 characters more) 2", "n".repeat(100));
-        assert_eq!(request.says_it_is, Some(expected));
+        assert_eq!(request.claimed_name, Some(expected));
         assert!(!request.params.get().contains(&"n".repeat(100)));
     }
 }

@@ -20,10 +20,10 @@ pub(super) const MAX_DURATION: Duration = Duration::from_secs(15 * 60);
 
 /// A session's one-time grants.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OneTimeGrants(Arc<Mutex<BTreeMap<String, Open>>>);
+pub(super) struct OneTimeGrants(Arc<Mutex<BTreeMap<String, OpenGrant>>>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenGrant {
     grant: StandingGrant,
     end: Arc<watch::Sender<bool>>,
 }
@@ -42,12 +42,12 @@ impl OneTimeGrants {
         let (end, ended) = watch::channel(false);
         let end = Arc::new(end);
         let opened =
-            |grant: &StandingGrant| (grant.id.clone(), Open { grant: grant.clone(), end: end.clone() });
+            |grant: &StandingGrant| (grant.id.clone(), OpenGrant { grant: grant.clone(), end: end.clone() });
         self.table().extend(grants.iter().map(opened));
         OneTimeGrant { all: self.clone(), grants, end: ended }
     }
 
-    fn table(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
+    fn table(&self) -> MutexGuard<'_, BTreeMap<String, OpenGrant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -59,7 +59,7 @@ impl OneTimeGrant {
     }
 
     /// Completes when the grants must end, because they were revoked or [`MAX_DURATION`] has passed.
-    pub(super) async fn over(&mut self) {
+    pub(super) async fn wait_for_end(&mut self) {
         // The list holds the sender at least until `self` is dropped.
         let closed = async { self.end.wait_for(|end| *end).await.is_ok() };
         // The grants end in both cases, so the result is ignored.
@@ -77,7 +77,7 @@ impl Drop for OneTimeGrant {
 impl Session {
     /// Returns the session's current one-time grants.
     #[must_use]
-    pub fn allowed_once(&self) -> Vec<StandingGrant> {
+    pub fn one_time_grants(&self) -> Vec<StandingGrant> {
         self.one_time.table().values().map(|open| open.grant.clone()).collect()
     }
 
@@ -99,7 +99,7 @@ impl Session {
     }
 
     /// Adds access that was approved for one call to the list of one-time grants.
-    pub(super) fn open_one_time(&self, opened: Vec<Granted>) -> io::Result<OneTimeGrant> {
+    pub(super) fn add_one_time(&self, opened: Vec<Granted>) -> io::Result<OneTimeGrant> {
         let created_ms = ironcurtain_audit::clock::now_ms();
         let length = u64::try_from(MAX_DURATION.as_millis()).unwrap_or(u64::MAX);
         let grant = |what| {
@@ -122,11 +122,11 @@ impl Session {
     }
 
     /// Records that grants ended before the response arrived, with the reason.
-    pub(super) async fn closed_early(&self, tool: &str, closed: Vec<StandingGrant>, why: &str) {
-        for grant in closed {
+    pub(super) async fn record_early_end(&self, tool: &str, ended_grants: Vec<StandingGrant>, why: &str) {
+        for grant in ended_grants {
             let mut entry = self.entry(Event::Revoked, format!("one-time access was closed: {why}"));
             entry.tool_name = Some(tool.to_owned());
-            grant.what.note_in(&mut entry);
+            grant.what.add_to_entry(&mut entry);
             entry.grant_id = Some(grant.id);
             if let Err(problem) = self.services.audit.record(entry).await {
                 tracing::error!(%problem, "failed to record that one-time access was closed");
@@ -137,7 +137,7 @@ impl Session {
 }
 
 /// Returns the one-time grant for a requested access.
-pub(super) fn opened(requested: &RequestedAccess) -> Granted {
+pub(super) fn to_grant(requested: &RequestedAccess) -> Granted {
     let kind = if requested.target == PathKind::Folder { GrantKind::Tree } else { GrantKind::File };
     Granted::Files(Files { path: requested.path.clone(), kind, access: AccessSet::only(requested.access) })
 }
@@ -175,12 +175,12 @@ mod tests {
         let all = OneTimeGrants::default();
         let (mut one, mut other) = (all.open(vec![grant("a"), grant("b")]), all.open(vec![grant("c")]));
         let began = Instant::now();
-        other.over().await;
+        other.wait_for_end().await;
         assert!(began.elapsed() >= MAX_DURATION && began.elapsed() < MAX_DURATION + Duration::from_secs(1));
         let end = all.table().get("b").unwrap().end.clone();
         end.send_replace(true);
         let began = Instant::now();
-        one.over().await;
+        one.wait_for_end().await;
         assert_eq!(began.elapsed(), Duration::ZERO);
         assert_eq!(all.table().len(), 3);
         drop(one);

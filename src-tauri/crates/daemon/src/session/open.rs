@@ -2,11 +2,11 @@
 
 use super::handover::{ClientState, SessionHandover};
 use super::in_flight::Requests;
-use super::issued::Issued;
+use super::issued_values::IssuedValues;
 use super::one_time::OneTimeGrants;
 use super::pinned_tools::PinnedTools;
 use super::queue::CallQueue;
-use super::serve::Opened;
+use super::serve::OpenedSession;
 use super::tasks::Tasks;
 use super::workspace::ClientRoots;
 use super::{Session, containment};
@@ -15,7 +15,7 @@ use ironcurtain_autostart::SessionFacts;
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_consent::Principal;
-use ironcurtain_containment::Surroundings;
+use ironcurtain_containment::SandboxContext;
 use ironcurtain_egress::HostRules;
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::Outbox;
@@ -45,7 +45,7 @@ pub enum SessionError {
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The path of the session directory is not canonical.
-    #[error("failed to use the session directory `{path}`: {problem}")]
+    #[error("failed to access the session directory `{path}`: {problem}")]
     Directory {
         /// Path of the session directory.
         path: PathBuf,
@@ -71,19 +71,19 @@ pub struct SessionOptions {
     /// Id of the run whose program opens the session, if any.
     pub run: Option<String>,
     /// State of the session to continue from another daemon process, or `None` for a new session.
-    pub moved: Option<SessionHandover>,
+    pub handover: Option<SessionHandover>,
 }
 
 impl Session {
-    /// Opens a session, or continues one that was handed over. Call [`Opened::serve`] next.
+    /// Opens a session, or continues one that was handed over. Call [`OpenedSession::serve`] next.
     ///
     /// # Errors
     /// Returns [`SessionError`] if the session cannot be opened. In that case, nothing has been started.
-    pub async fn open(services: Services, options: SessionOptions) -> Result<Opened, SessionError> {
-        let SessionOptions { client, server: config, connection, run, moved } = options;
-        let is_moved = moved.is_some();
-        let state = moved.map_or_else(ClientState::new, |moved| Ok(moved.state))?;
-        let ClientState { id, started_ms, takes, told, unread, version, .. } = state;
+    pub async fn open(services: Services, options: SessionOptions) -> Result<OpenedSession, SessionError> {
+        let SessionOptions { client, server: config, connection, run, handover } = options;
+        let is_resumed = handover.is_some();
+        let state = handover.map_or_else(ClientState::new, |handover| Ok(handover.state))?;
+        let ClientState { id, started_ms, accepted_requests, replay, unread, version, .. } = state;
         if state.paused {
             services.broker.pause(&id);
         }
@@ -95,18 +95,18 @@ impl Session {
         let snapshot = services.snapshot();
         let resolver = Resolver::new(snapshot.home.clone(), sandbox.clone());
         let to_client = Outbox::unopened();
-        let [of_client, of_server] = COPIES.map(|copies| services.memory.allowance(copies));
+        let [client_memory, server_memory] = COPIES.map(|copies| services.memory.allowance(copies));
         let (notes, notes_for_shim) = mpsc::unbounded_channel();
-        let client_takes = watch::Sender::new(takes);
+        let accepted_requests = watch::Sender::new(accepted_requests);
         let (sampling, sampling_requests) = mpsc::unbounded_channel();
         let log = services.logs.log(dir.join("session.log"));
-        let around = Surroundings::new(&services.home, &snapshot.home, &snapshot.protected, &sandbox)
+        let around = SandboxContext::new(&services.home, &snapshot.home, &snapshot.protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
-        let containment = containment::of(&services, &config, &around, &id).await;
+        let containment = containment::select(&services, &config, &around, &id).await;
         let principal = Principal {
             session: id.clone(),
             client,
-            says_it_is: Arc::new(Mutex::new(state.says_it_is)),
+            claimed_name: Arc::new(Mutex::new(state.claimed_name)),
             server: config.name.clone(),
             server_command: config.command_line(),
             // Preliminary value, recomputed below. Only the network uses it, and only sandboxed servers have a
@@ -128,7 +128,7 @@ impl Session {
             containment::own_folders(containment, &around, &services.home.server_data(&config.name))
         });
         let is_remote = config.remote.is_some();
-        let (whose, policies) = (principal.clone(), services.snapshots.clone());
+        let (subject_principal, policies) = (principal.clone(), services.snapshots.clone());
         let facts = SessionFacts {
             client: principal.client.view.name.clone(),
             server: config.name.clone(),
@@ -136,11 +136,11 @@ impl Session {
             remote: config.remote.is_some(),
             started_ms,
         };
-        services.autostart.began(&id, facts);
+        services.autostart.session_started(&id, facts);
         let (counts, in_flight) = (Arc::<AccessCounts>::default(), Arc::<Requests>::default());
-        let asks =
+        let is_asking =
             containment.as_ref().is_ok_and(|containment| matches!(containment, Containment::Asking(_)));
-        let asking = asks.then(|| AskingOptions {
+        let asking = is_asking.then(|| AskingOptions {
             services: services.clone(),
             principal: principal.clone(),
             calls: {
@@ -158,18 +158,19 @@ impl Session {
             programs: services.programs.clone(),
             containment,
             network: network.clone(),
-            around,
+            sandbox_context: around,
             resolver: resolver.clone(),
             snapshots: services.snapshots.clone(),
-            gate: services.gate(&config),
+            gate: services.identity_gate(&config),
             refuses_program: Box::new(services.refuses_program(&config.name)),
             may_use: Box::new(move |g| {
-                whose.is_covered_by(&g.subject) && !policies.borrow().suspends(&whose.server, g)
+                subject_principal.is_covered_by(&g.subject)
+                    && !policies.borrow().suspends(&subject_principal.server, g)
             }),
             grants: services.grants.watch(),
             client: to_client.clone(),
-            memory: of_server,
-            client_takes: client_takes.subscribe(),
+            memory: server_memory,
+            client_takes: accepted_requests.subscribe(),
             versions: services.versions.clone(),
             sampling,
             log: log.clone(),
@@ -178,10 +179,10 @@ impl Session {
             autostart: services.autostart.clone(),
             session: id.clone(),
             asking,
-            waited_for: services.shutdown.sandboxes.token(),
+            shutdown_token: services.shutdown.sandboxes.token(),
             may_start: may_start.clone(),
         };
-        let server = ServerHandle::start(options, told);
+        let server = ServerHandle::start(options, replay);
         let session = Arc::new(Self {
             id,
             principal,
@@ -198,37 +199,41 @@ impl Session {
             resolver,
             started_ms,
             counts,
-            oddities: AtomicU64::new(0),
+            dropped_messages: AtomicU64::new(0),
             to_client,
             unread: Arc::new(Semaphore::new(MAX_UNREAD)),
             notes,
             log,
-            client_takes,
+            accepted_requests,
             client_roots: ClientRoots::new(state.has_roots),
             echo: Mutex::default(),
             in_flight,
             one_time: OneTimeGrants::default(),
-            is_initialized: AtomicBool::new(state.greeted),
+            is_initialized: AtomicBool::new(state.initialized),
             has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
-            issued: Issued::default(),
+            issued: IssuedValues::default(),
             pinned_tools: PinnedTools::default(),
-            memory: of_client,
+            memory: client_memory,
             queue: CallQueue::default(),
             may_start,
             end: CancellationToken::new(),
         });
-        session.services.audit.record(session.entry(Event::Session, session.began(is_moved))).await?;
+        session
+            .services
+            .audit
+            .record(session.entry(Event::Session, session.start_summary(is_resumed)))
+            .await?;
 
         session.services.changed();
-        Ok(Opened { session, notes: notes_for_shim, sampling: sampling_requests, unread, version })
+        Ok(OpenedSession { session, notes: notes_for_shim, sampling: sampling_requests, unread, version })
     }
 }
 
 /// Returns `true` if the server is the filesystem server that is part of IronCurtain.
 fn is_embedded(services: &Services, config: &ServerConfig) -> bool {
-    let is_ours = || services.programs.dir.join(ServerConfig::EMBEDDED).is_file();
-    config.remote.is_none() && config.command == ServerConfig::EMBEDDED && is_ours()
+    let exists = || services.programs.dir.join(ServerConfig::EMBEDDED).is_file();
+    config.remote.is_none() && config.command == ServerConfig::EMBEDDED && exists()
 }
 
 /// Returns the server's containment and network. If the network settings are invalid, returns an error as the
@@ -240,15 +245,16 @@ fn with_network(
     resolver: &Resolver,
 ) -> (Result<Containment, ContainmentError>, Option<Arc<ServerNetwork>>) {
     if let Some(rules) = remote {
-        return (containment, Some(ServerNetwork::to_remote(rules, caller)));
+        return (containment, Some(ServerNetwork::for_remote_server(rules, caller)));
     }
     let network = match &containment {
-        Ok(Containment::Native(profile, _)) => {
-            profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller, None))
-        }
+        Ok(Containment::Native(profile, _)) => profile
+            .network
+            .as_ref()
+            .map_or(Ok(None), |settings| ServerNetwork::for_server(settings, caller, None)),
         Ok(Containment::Asking(profile)) => profile.network.as_ref().map_or(Ok(None), |settings| {
             let targets = RunTargets::new(resolver.clone(), Vec::new())?;
-            ServerNetwork::of(settings, caller, Some(targets))
+            ServerNetwork::for_server(settings, caller, Some(targets))
         }),
         // `srt` has a proxy of its own, and the other kinds have no sandbox.
         Ok(Containment::Srt(..) | Containment::Plain | Containment::Remote) | Err(_) => Ok(None),

@@ -23,17 +23,17 @@ pub(super) enum ParamsError {
     Missing(&'static str),
     /// The field has the wrong type or is invalid JSON.
     #[error("`{field}`: {source}")]
-    Unreadable {
+    Invalid {
         /// Path of the field, such as `params.name`.
         field: String,
         /// Parser error, with the position.
         source: serde_json::Error,
     },
     /// The object has a field that the method does not define.
-    #[error("unknown field `{name}` in `{place}`; send the request without it")]
+    #[error("unknown field `{name}` in `{object_path}`; send the request without it")]
     Unknown {
         /// Path of the object, such as `params.ref`.
-        place: &'static str,
+        object_path: &'static str,
         /// Name of the unknown field.
         name: String,
     },
@@ -46,7 +46,7 @@ pub(super) enum ParamsError {
         source: ReadError,
     },
     /// A name in the parameters is too long.
-    #[error("`{field}` has {length} bytes; at most {MAX_TOOL_LEN} are accepted")]
+    #[error("`{field}` is {length} bytes long; the limit is {MAX_TOOL_LEN} bytes")]
     LongName {
         /// Path of the field.
         field: &'static str,
@@ -78,13 +78,13 @@ pub(super) enum ParamsError {
     NotSubscribed(String),
     /// The request for the server could not be serialized.
     #[error(transparent)]
-    Unwritable(serde_json::Error),
+    Serialize(serde_json::Error),
 }
 
 impl ParamsError {
     /// Returns a closure that converts a parser error for the given field.
-    pub(super) fn unreadable(field: &str) -> impl FnOnce(serde_json::Error) -> Self {
-        |source| Self::Unreadable { field: field.to_owned(), source }
+    pub(super) fn invalid(field: &str) -> impl FnOnce(serde_json::Error) -> Self {
+        |source| Self::Invalid { field: field.to_owned(), source }
     }
 
     /// Returns the JSON-RPC error code for the response.
@@ -92,7 +92,7 @@ impl ParamsError {
         match self {
             Self::Address(_) => ErrorCode::INVALID_REQUEST,
             Self::Missing(_)
-            | Self::Unreadable { .. }
+            | Self::Invalid { .. }
             | Self::Unknown { .. }
             | Self::Inexact { .. }
             | Self::LongName { .. }
@@ -101,18 +101,22 @@ impl ParamsError {
             | Self::NotIssued { .. }
             | Self::Level(_)
             | Self::NotSubscribed(_)
-            | Self::Unwritable(_) => ErrorCode::INVALID_PARAMS,
+            | Self::Serialize(_) => ErrorCode::INVALID_PARAMS,
         }
     }
 }
 
 /// Parses an object. Fields that are not in `known` are an error.
-pub(super) fn object(raw: &RawValue, place: &'static str, known: &[&str]) -> Result<Fields, ParamsError> {
-    let fields: Fields = parse(raw, place)?;
+pub(super) fn object(
+    raw: &RawValue,
+    object_path: &'static str,
+    known: &[&str],
+) -> Result<Fields, ParamsError> {
+    let fields: Fields = parse(raw, object_path)?;
     let unknown = fields.iter().map(|(name, _)| name).find(|name| !known.contains(name));
     match unknown {
         None => Ok(fields),
-        Some(name) => Err(ParamsError::Unknown { place, name: shown(name) }),
+        Some(name) => Err(ParamsError::Unknown { object_path, name: for_display(name) }),
     }
 }
 
@@ -125,7 +129,7 @@ pub(super) fn params(
     let known: Vec<&str> = known.iter().copied().chain(["_meta"]).collect();
     let mut fields = object(params, "params", &known)?;
     let meta = fields.take("_meta");
-    let meta = RequestMeta::read(meta.as_deref()).map_err(ParamsError::unreadable("params._meta"))?;
+    let meta = RequestMeta::read(meta.as_deref()).map_err(ParamsError::invalid("params._meta"))?;
     Ok((fields, meta))
 }
 
@@ -146,19 +150,19 @@ pub(super) fn optional<T: DeserializeOwned>(
 }
 
 /// Parses a name of at most [`MAX_TOOL_LEN`] bytes.
-pub(super) fn name(fields: &Fields, at: (&str, &'static str)) -> Result<String, ParamsError> {
-    let name: String = required(fields, at)?;
+pub(super) fn name(fields: &Fields, field: (&str, &'static str)) -> Result<String, ParamsError> {
+    let name: String = required(fields, field)?;
     match name.len() {
-        length if length > MAX_TOOL_LEN => Err(ParamsError::LongName { field: at.1, length }),
+        length if length > MAX_TOOL_LEN => Err(ParamsError::LongName { field: field.1, length }),
         _ => Ok(name),
     }
 }
 
 pub(super) fn parse<T: DeserializeOwned>(raw: &RawValue, name: &str) -> Result<T, ParamsError> {
-    serde_json::from_str(raw.get()).map_err(ParamsError::unreadable(name))
+    serde_json::from_str(raw.get()).map_err(ParamsError::invalid(name))
 }
 
 /// Truncates client text to [`MAX_SHOWN_LEN`] and escapes invisible characters, for an error message.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn for_display(text: &str) -> String {
     visible::head(&visible::line(text), MAX_SHOWN_LEN)
 }

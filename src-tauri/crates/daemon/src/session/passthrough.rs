@@ -5,7 +5,7 @@
 
 use super::Session;
 use super::in_flight::Ticket;
-use super::issued::Purpose;
+use super::issued_values::Purpose;
 use super::params::{self, ParamsError};
 use super::refusal::denied;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
@@ -59,7 +59,7 @@ impl Rejection {
         }
     }
 
-    fn ground(self) -> DecidedBy {
+    fn decided_by(self) -> DecidedBy {
         match self {
             Self::Malformed => DecidedBy::Malformed,
             Self::Resource => DecidedBy::Resource,
@@ -71,49 +71,49 @@ impl Rejection {
 /// Maximum length of a name or URI in an error message, in characters.
 const MAX_NAME_LEN: usize = 200;
 
-/// Maximum number of dropped messages that are recorded per session, so that a client cannot fill the audit log.
-const MAX_ODDITIES: u64 = 100;
+/// Maximum number of dropped messages that are recorded per session so that a client cannot fill the audit log.
+const MAX_DROPPED_RECORDED: u64 = 100;
 
 /// Returns `true` if requests with this method are forwarded without judging.
-pub(super) fn passes(method: &str) -> bool {
+pub(super) fn is_passed_through(method: &str) -> bool {
     LISTS.contains(&method) || TASKS.contains(&method) || [SET_LEVEL, UNSUBSCRIBE].contains(&method)
 }
 
 /// Returns `true` if requests with this method are forwarded even while the agent is paused. Such requests only list
 /// items, read a task's state or set the log level.
-pub(super) fn passes_when_paused(method: &str) -> bool {
+pub(super) fn is_allowed_when_paused(method: &str) -> bool {
     LISTS.contains(&method) || [SET_LEVEL, "tasks/get"].contains(&method)
 }
 
 /// Records a request, then forwards it.
-pub(super) async fn pass_on_record(
+pub(super) async fn record_and_forward(
     session: &Arc<Session>,
     ticket: Ticket,
     request: (&str, Option<&RawValue>),
     budget: MemoryShare,
 ) {
-    let (built, dropped) = match session.rebuilt(request) {
+    let (built, dropped) = match session.rebuild(request) {
         Ok(built) => built,
         Err(problem) => return session.reject_params(&ticket, request, &problem).await,
     };
     match session.record_passing(&ticket, &built, dropped).await {
-        Ok(()) => pass(session, ticket, built, budget),
+        Ok(()) => forward(session, ticket, built, budget),
         Err(problem) => session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &denied(problem)),
     }
 }
 
 /// Forwards a request to the server, and the response to the client.
-fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: MemoryShare) {
-    session.server.keep(&request);
+fn forward(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: MemoryShare) {
+    session.server.store_for_replay(&request);
     if let Some(connection) = session.server.connection_now() {
-        return session.pass_to(&connection, ticket, request, budget);
+        return session.forward_to_server(&connection, ticket, request, budget);
     }
     // Waits for the server in a task so that other messages can be read in the meantime.
-    let waiting = session.clone();
-    session.track(&ticket.clone(), async move {
-        match waiting.server.connection().await {
-            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
-            Ok(connection) => waiting.pass_to(&connection, ticket, request, budget),
+    let session_for_task = session.clone();
+    session.spawn_tracked(&ticket.clone(), async move {
+        match session_for_task.server.connection().await {
+            Err(problem) => session_for_task.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
+            Ok(connection) => session_for_task.forward_to_server(&connection, ticket, request, budget),
         }
     });
 }
@@ -121,11 +121,11 @@ fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: 
 impl Session {
     /// Rebuilds the request from validated values. Also returns a sentence that lists the dropped parts, or `None` if
     /// nothing was dropped.
-    fn rebuilt(
+    fn rebuild(
         &self,
         (method, params): (&str, Option<&RawValue>),
     ) -> Result<(ServerRequest, Option<String>), ParamsError> {
-        let issued = |purpose, value: &str, field| match self.issued.knows(purpose, value) {
+        let issued = |purpose, value: &str, field| match self.issued.was_issued(purpose, value) {
             true => Ok(()),
             false => Err(ParamsError::NotIssued { field }),
         };
@@ -149,7 +149,7 @@ impl Session {
         } else if method == UNSUBSCRIBE {
             let fields;
             (fields, meta) = params::params(params, &["uri"])?;
-            value = Some(self.followed(params::required(&fields, ("uri", "params.uri"))?)?);
+            value = Some(self.subscribed_uri(params::required(&fields, ("uri", "params.uri"))?)?);
             RequestBody::Unsubscribe(value.as_deref().unwrap_or_default())
         } else {
             let fields;
@@ -158,22 +158,22 @@ impl Session {
             let level = LOG_LEVELS.into_iter().find(|known| *known == level);
             RequestBody::SetLogLevel(level.ok_or_else(|| ParamsError::Level(LOG_LEVELS.join(", ")))?)
         };
-        let request = ServerRequest::new(body, &meta).map_err(ParamsError::Unwritable)?;
+        let request = ServerRequest::new(body, &meta).map_err(ParamsError::Serialize)?;
         Ok((request, meta.dropped()))
     }
 
     /// Returns the URI under which the server knows the client's subscription to a resource.
-    fn followed(&self, uri: String) -> Result<String, ParamsError> {
-        let is_followed = |uri: &String| self.server.follows(uri);
+    fn subscribed_uri(&self, uri: String) -> Result<String, ParamsError> {
+        let is_subscribed = |uri: &String| self.server.is_subscribed(uri);
         let uri = match ResourceAddress::parse(&uri)? {
-            ResourceAddress::Other => Some(uri.clone()).filter(is_followed),
+            ResourceAddress::Other => Some(uri.clone()).filter(is_subscribed),
             ResourceAddress::File(path) => {
                 let found = self.resolver.resolve(&path).ok().and_then(|found| file_address(&found.path));
                 // A symlink may have changed since the subscription, so the unresolved URI is tried too.
-                found.into_iter().chain([uri.clone()]).find(is_followed)
+                found.into_iter().chain([uri.clone()]).find(is_subscribed)
             }
         }
-        .ok_or_else(|| ParamsError::NotSubscribed(params::shown(&uri)))?;
+        .ok_or_else(|| ParamsError::NotSubscribed(params::for_display(&uri)))?;
         Ok(uri)
     }
 
@@ -184,10 +184,10 @@ impl Session {
         request: &ServerRequest,
         dropped: Option<String>,
     ) -> Result<(), AuditError> {
-        let params = read(request.params());
+        let params = parse_params(request.params());
         let summary = dropped.unwrap_or_else(|| "passed on".to_owned());
-        let mut entry = self.about_request(&ticket.id, request.method(), &summary);
-        let reason = format!("{} is passed on", named(request.method(), &params));
+        let mut entry = self.request_entry(&ticket.id, request.method(), &summary);
+        let reason = format!("{} is passed on", describe_request(request.method(), &params));
         entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED_RULE, &reason));
         entry.arguments = Some(redacted(&params)).filter(|_| !params.is_empty());
         self.services.audit.record(entry).await.map(drop)
@@ -202,14 +202,14 @@ impl Session {
     ) -> Result<(), AuditError> {
         let method = request.name();
         let summary = answer.dropped().unwrap_or_else(|| "passed on".to_owned());
-        let mut entry = self.about_request(id, method, &summary);
+        let mut entry = self.request_entry(id, method, &summary);
         let reason = format!("the client's response to `{method}` is passed on");
         entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED_RULE, &reason));
         entry.arguments = Some(redacted(&answer.content));
         self.services.audit.record(entry).await.map(drop)
     }
 
-    /// Records a request with invalid parameters, and answers it with an error.
+    /// Records a request with invalid parameters and answers it with an error.
     pub(super) async fn reject_params(
         &self,
         ticket: &Ticket,
@@ -224,7 +224,7 @@ impl Session {
         self.reject(ticket, request, kind, (problem.code(), &text)).await;
     }
 
-    /// Records a rejected request, and answers it with an error.
+    /// Records a rejected request and answers it with an error.
     pub(super) async fn reject(
         &self,
         ticket: &Ticket,
@@ -249,29 +249,29 @@ impl Session {
         kind: Rejection,
         problem: &str,
     ) {
-        let params = read(params);
-        let mut entry = self.about_request(id, method, "the request was rejected");
-        let reason = format!("{}: {problem}", named(method, &params));
-        entry.policy_decision = Some(PolicyDecision::deny(kind.ground(), kind.rule(), &reason));
+        let params = parse_params(params);
+        let mut entry = self.request_entry(id, method, "the request was rejected");
+        let reason = format!("{}: {problem}", describe_request(method, &params));
+        entry.policy_decision = Some(PolicyDecision::deny(kind.decided_by(), kind.rule(), &reason));
         entry.arguments = Some(redacted(&params));
-        self.denied(entry).await;
+        self.record_denied(entry).await;
     }
 
-    /// Records a dropped message that is not a request. Records at most [`MAX_ODDITIES`] per session.
+    /// Records a dropped message that is not a request. Records at most [`MAX_DROPPED_RECORDED`] per session.
     pub(super) async fn dropped(&self, problem: &str) {
-        let before = self.oddities.fetch_add(1, Ordering::Relaxed);
-        if before >= MAX_ODDITIES {
+        let before = self.dropped_messages.fetch_add(1, Ordering::Relaxed);
+        if before >= MAX_DROPPED_RECORDED {
             return;
         }
         let mut entry = self.entry(Event::Decision, "a message was dropped");
-        let more = if before + 1 == MAX_ODDITIES { "; further ones are not recorded" } else { "" };
+        let more = if before + 1 == MAX_DROPPED_RECORDED { "; further ones are not recorded" } else { "" };
         let reason = format!("{problem}{more}");
         entry.policy_decision =
             Some(PolicyDecision::deny(DecidedBy::Malformed, Rejection::Malformed.rule(), &reason));
-        self.denied(entry).await;
+        self.record_denied(entry).await;
     }
 
-    async fn denied(&self, entry: Entry) {
+    async fn record_denied(&self, entry: Entry) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
         if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "failed to record a rejected request");
@@ -279,7 +279,7 @@ impl Session {
         self.services.changed();
     }
 
-    fn about_request(&self, id: &Id, method: &str, summary: &str) -> Entry {
+    fn request_entry(&self, id: &Id, method: &str, summary: &str) -> Entry {
         let mut entry = self.entry(Event::Decision, summary);
         entry.request_id = Some(id.as_json().to_owned());
         entry.method = Some(method.to_owned());
@@ -288,12 +288,12 @@ impl Session {
 }
 
 /// Parses parameters. Returns an empty map if they are invalid.
-fn read(params: Option<&RawValue>) -> Map<String, Value> {
+fn parse_params(params: Option<&RawValue>) -> Map<String, Value> {
     params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
 }
 
 /// Describes a request by its method and target, for the audit log.
-fn named(method: &str, params: &Map<String, Value>) -> String {
+fn describe_request(method: &str, params: &Map<String, Value>) -> String {
     let shown = |text: &str| visible::head(&visible::line(text), MAX_NAME_LEN);
     match ["uri", "name"].iter().find_map(|field| params.get(*field)?.as_str()) {
         Some(name) => format!("`{}` of `{}`", shown(method), shown(name)),
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_request_is_named_with_its_target() {
-        let named = |method: &str, params: Value| named(method, params.as_object().unwrap());
+        let named = |method: &str, params: Value| describe_request(method, params.as_object().unwrap());
         assert_eq!(named("resources/read", json!({ "uri": "memo://a" })), "`resources/read` of `memo://a`");
         assert_eq!(named("prompts/get", json!({ "name": "x\ny" })), "`prompts/get` of `x\\u{a}y`");
         assert_eq!(named("completion/complete", json!({ "uri": 1 })), "`completion/complete`");

@@ -1,4 +1,4 @@
-//! Compares a server's tools with their pinned definitions, and refuses calls to changed tools.
+//! Compares a server's tools with their pinned definitions and refuses calls to changed tools.
 //!
 //! - INVARIANT: the client receives a definition that the user has not seen only if the tool is new. A changed tool
 //!   is listed with its pinned definition, and calls to it are refused until the user decides.
@@ -23,7 +23,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// MCP method that lists tools.
-const LIST: &str = "tools/list";
+const LIST_TOOLS: &str = "tools/list";
 
 /// Notification that makes a client request the tool list again.
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
@@ -35,7 +35,7 @@ pub(super) struct PinnedTools(Mutex<KnownTools>);
 #[derive(Debug, Default)]
 struct KnownTools {
     /// The pins, or `None` if they must be read again.
-    pins: Option<ReadPins>,
+    pins: Option<PinContents>,
     /// Hash of each tool definition that the client last received.
     sent: HashMap<String, u64>,
     hasher: RandomState,
@@ -43,11 +43,11 @@ struct KnownTools {
 
 /// Contents of the pins for a session's tools.
 #[derive(Debug)]
-struct ReadPins {
+struct PinContents {
     /// Tools that differ from their pins.
     changed: HashMap<String, ChangedTool>,
     /// Tools whose pinned definition declares them to be read-only.
-    reading: Arc<HashSet<String>>,
+    read_only: Arc<HashSet<String>>,
 }
 
 /// Reason why calls to a tool are refused.
@@ -62,7 +62,7 @@ enum ChangedTool {
 impl PinnedTools {
     /// Returns the tools that the server declares as read-only. Returns no tools if the pins have not been read.
     pub(super) fn reading_hints(&self) -> Arc<HashSet<String>> {
-        self.lock().pins.as_ref().map(|pins| pins.reading.clone()).unwrap_or_default()
+        self.lock().pins.as_ref().map(|pins| pins.read_only.clone()).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, KnownTools> {
@@ -71,8 +71,8 @@ impl PinnedTools {
 }
 
 /// Returns `true` if the response is a list of tools.
-pub(super) fn lists_tools(request: &ServerRequest, answer: &ServerAnswer) -> bool {
-    request.method() == LIST && matches!(answer, ServerAnswer::Response(Response::Result(_)))
+pub(super) fn is_tool_list(request: &ServerRequest, answer: &ServerAnswer) -> bool {
+    request.method() == LIST_TOOLS && matches!(answer, ServerAnswer::Response(Response::Result(_)))
 }
 
 /// Returns `true` if the request asks for the first page of a list.
@@ -83,7 +83,7 @@ pub(super) fn is_first_page(request: &ServerRequest) -> bool {
 
 impl Session {
     pub(super) fn pins(&self) -> (Pins, PinKey) {
-        let mut takes: Vec<String> = self.client_takes.borrow().iter().cloned().collect();
+        let mut takes: Vec<String> = self.accepted_requests.borrow().iter().cloned().collect();
         takes.sort();
         let key = PinKey { server: self.config.identity(), capabilities: takes.join(" ") };
         (Pins::of(&self.services.home.database()), key)
@@ -111,9 +111,10 @@ impl Session {
         let names: Vec<(String, u64)> =
             listed.iter().map(|listed| (listed.tool.clone(), hasher.hash_one(&listed.definition))).collect();
         let ((pins, key), pinning) = (self.pins(), self.config.pin);
-        let is_whole = is_first_page && fields.get("nextCursor").is_none_or(|cursor| cursor.get() == "null");
+        let is_complete =
+            is_first_page && fields.get("nextCursor").is_none_or(|cursor| cursor.get() == "null");
         let compare = move || {
-            let listing = Listing { tools: &listed, is_whole };
+            let listing = Listing { tools: &listed, is_complete };
             pins.compare(&key, listing, pinning == ToolPinning::Warn, now_ms())
         };
         let states = tokio::task::spawn_blocking(compare).await??;
@@ -129,14 +130,14 @@ impl Session {
             sent.insert(name.clone(), in_effect);
             match state {
                 PinState::New | PinState::Unchanged => shown.push(raw),
-                PinState::Suspended { is_news, .. } if pinning == ToolPinning::Warn => {
+                PinState::Suspended { is_first_seen, .. } if pinning == ToolPinning::Warn => {
                     shown.push(raw);
-                    self.report_change(&name, is_news).await;
+                    self.report_change(&name, is_first_seen).await;
                 }
-                PinState::Suspended { pinned, is_news } => {
+                PinState::Suspended { pinned, is_first_seen } => {
                     shown.push(RawValue::from_string(pinned)?);
-                    self.services.changed_tools.follow(&self.config.name, self.config.identity());
-                    self.report_change(&name, is_news).await;
+                    self.services.changed_tools.monitor(&self.config.name, self.config.identity());
+                    self.report_change(&name, is_first_seen).await;
                 }
                 PinState::Kept { pinned } => shown.push(RawValue::from_string(pinned)?),
                 PinState::Removed => {}
@@ -156,12 +157,13 @@ impl Session {
 
     /// Refuses a call to a changed or removed tool, unless the user has accepted the change in the meantime.
     pub(super) async fn check_pin(&self, tool: &str) -> Result<(), CallRefusal> {
-        let is_settled = self.pinned_tools.lock().pins.as_ref().map(|pins| !pins.changed.contains_key(tool));
-        if is_settled == Some(true) {
+        let is_unchanged =
+            self.pinned_tools.lock().pins.as_ref().map(|pins| !pins.changed.contains_key(tool));
+        if is_unchanged == Some(true) {
             return Ok(());
         }
         let (pins, key) = self.pins();
-        let read = tokio::task::spawn_blocking(move || pins.of_client(&key)).await;
+        let read = tokio::task::spawn_blocking(move || pins.for_client(&key)).await;
         let all = read.map_err(PinError::from)?.map_err(PinError::from)?;
         let mut known = self.pinned_tools.lock();
         let is_updated = |pin: &ToolPin| {
@@ -177,29 +179,30 @@ impl Session {
             all.iter().filter_map(|pin| Some((pin.tool.clone(), state(pin)?))).collect();
         let found = changed.get(tool).copied();
         // A read-only hint counts only if the server still declares it.
-        let reads = |pin: &&ToolPin| only_reads(&pin.definition) && only_reads(pin.listed());
-        let reading = all.iter().filter(reads).map(|pin| pin.tool.clone());
-        known.pins = Some(ReadPins { changed, reading: Arc::new(reading.collect()) });
+        let is_marked_read_only =
+            |pin: &&ToolPin| is_read_only(&pin.definition) && is_read_only(pin.listed());
+        let read_only = all.iter().filter(is_marked_read_only).map(|pin| pin.tool.clone());
+        known.pins = Some(PinContents { changed, read_only: Arc::new(read_only.collect()) });
         drop(known);
         let (server, tool) = (self.config.name.clone(), visible::line(tool));
         match found {
             None => Ok(()),
             Some(ChangedTool::Suspended) => {
-                self.services.changed_tools.follow(&self.config.name, self.config.identity());
+                self.services.changed_tools.monitor(&self.config.name, self.config.identity());
                 Err(CallRefusal::ToolChanged { server, tool })
             }
             Some(ChangedTool::Removed) => Err(CallRefusal::ToolRemoved { server, tool }),
             Some(ChangedTool::Updated) => {
-                self.tools_changed();
+                self.invalidate_pins();
                 Err(CallRefusal::ToolUpdated { tool })
             }
         }
     }
 
     /// Applies the user's decision about a server's tool.
-    pub fn tools_decided(&self, server: &str) {
+    pub fn apply_tool_decision(&self, server: &str) {
         if self.config.name == server {
-            self.tools_changed();
+            self.invalidate_pins();
         }
     }
 
@@ -209,7 +212,7 @@ impl Session {
     }
 
     /// Makes the next call read the pins again. Notifies a client that has a tool list that the list has changed.
-    pub(super) fn tools_changed(&self) {
+    pub(super) fn invalidate_pins(&self) {
         let mut known = self.pinned_tools.lock();
         known.pins = None;
         let has_list = !known.sent.is_empty();
@@ -220,8 +223,8 @@ impl Session {
     }
 
     /// Records that a tool changed and notifies the user, once per change.
-    async fn report_change(&self, tool: &str, is_news: bool) {
-        if !is_news {
+    async fn report_change(&self, tool: &str, is_first_seen: bool) {
+        if !is_first_seen {
             return;
         }
         let (server, shown) = (&self.config.name, visible::line(tool));
@@ -244,7 +247,7 @@ impl Session {
 }
 
 /// Returns `true` if a definition declares its tool to be read-only.
-fn only_reads(definition: &str) -> bool {
+fn is_read_only(definition: &str) -> bool {
     #[derive(Deserialize)]
     struct Definition {
         annotations: Hints,
@@ -267,12 +270,13 @@ mod tests {
 
     #[test]
     fn only_an_unambiguous_hint_declares_that_a_tool_only_reads() {
-        let of =
-            |annotations: Value| only_reads(&json!({ "name": "t", "annotations": annotations }).to_string());
-        assert!(of(json!({ "readOnlyHint": true, "title": "T" })));
-        assert!(!of(json!({ "readOnlyHint": true, "destructiveHint": true })));
-        assert!(!of(json!({ "readOnlyHint": "true" })));
-        assert!(!of(json!({ "destructiveHint": false })));
-        assert!(!only_reads("{}"));
+        let check = |annotations: Value| {
+            is_read_only(&json!({ "name": "t", "annotations": annotations }).to_string())
+        };
+        assert!(check(json!({ "readOnlyHint": true, "title": "T" })));
+        assert!(!check(json!({ "readOnlyHint": true, "destructiveHint": true })));
+        assert!(!check(json!({ "readOnlyHint": "true" })));
+        assert!(!check(json!({ "destructiveHint": false })));
+        assert!(!is_read_only("{}"));
     }
 }

@@ -12,17 +12,18 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Text of each notification.
-const WORDS: &str = "IronCurtain is waiting for the user's answer";
+const MESSAGE: &str = "IronCurtain is waiting for the user's answer";
 
 impl Session {
     /// Sends progress notifications until the future is dropped. Sends none if the call has no progress token.
-    pub(super) async fn tell_progress(&self, began: Instant, token: Option<Box<RawValue>>) -> Infallible {
+    pub(super) async fn send_progress(&self, began: Instant, token: Option<Box<RawValue>>) -> Infallible {
         let Some(token) = token else { return std::future::pending().await };
         let mut ticks = interval_at(Instant::now() + INTERVAL, INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let params = Progress { progress_token: &token, progress: waited(began), message: WORDS };
+            let params =
+                Progress { progress_token: &token, progress: progress_value(began), message: MESSAGE };
             if let Ok(params) = to_raw_value(&params) {
                 self.reply(notification_line("notifications/progress", Some(&params)));
             }
@@ -40,6 +41,6 @@ struct Progress<'a> {
 
 /// Returns the progress value. It increases with time, as MCP requires, and stays below any value that the server
 /// could send later.
-fn waited(began: Instant) -> f64 {
+fn progress_value(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() / 1e9
 }

@@ -16,9 +16,9 @@ struct Turn(oneshot::Receiver<Turn>);
 #[derive(Debug, Default)]
 pub(super) struct CallQueue(Mutex<Option<Turn>>);
 
-/// One call's place in the queue. Dropping it lets the next call proceed.
+/// One call's slot in the queue. Dropping it lets the next call proceed.
 #[derive(Debug)]
-pub(super) struct QueuePlace {
+pub(super) struct QueueSlot {
     turn: Option<Turn>,
     next: Option<oneshot::Sender<Turn>>,
 }
@@ -38,16 +38,16 @@ impl CallQueue {
     }
 
     /// Adds a call to the end of the queue.
-    pub(super) fn join(&self) -> QueuePlace {
+    pub(super) fn join(&self) -> QueueSlot {
         let (next, turn) = oneshot::channel();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        QueuePlace { turn: last.replace(Turn(turn)), next: Some(next) }
+        QueueSlot { turn: last.replace(Turn(turn)), next: Some(next) }
     }
 }
 
-impl QueuePlace {
+impl QueueSlot {
     /// Waits until it is this call's turn.
-    pub(super) async fn turn(&mut self) {
+    pub(super) async fn wait(&mut self) {
         while let Some(Turn(turn)) = &mut self.turn {
             // A call that leaves the queue after its turn sends nothing.
             self.turn = turn.await.ok();
@@ -55,7 +55,7 @@ impl QueuePlace {
     }
 }
 
-impl Drop for QueuePlace {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         if let (Some(turn), Some(next)) = (self.turn.take(), self.next.take()) {
             // Fails if no call is waiting behind this call.
@@ -74,14 +74,14 @@ mod tests {
         let queue = CallQueue::default();
         let mut first = queue.join();
         let (second, third) = (queue.join(), queue.join());
-        assert!(first.turn().now_or_never().is_some() && !queue.is_empty());
+        assert!(first.wait().now_or_never().is_some() && !queue.is_empty());
         drop(third);
-        assert!(!queue.is_empty(), "two stand before the place that is free");
+        assert!(!queue.is_empty(), "two calls are ahead of the free slot");
         let mut fourth = queue.join();
         drop(second);
-        assert!(fourth.turn().now_or_never().is_none(), "the first is not forwarded");
+        assert!(fourth.wait().now_or_never().is_none(), "the first is not forwarded");
         drop(first);
-        assert!(fourth.turn().now_or_never().is_some());
+        assert!(fourth.wait().now_or_never().is_some());
         drop(fourth);
         assert!(queue.is_empty());
     }

@@ -1,7 +1,7 @@
 //! Reasons why a call is refused, written for the agent.
 
-use super::out_of_reach::OutOfReach;
 use super::pin_error::PinError;
+use super::unusable_path::UnusablePath;
 use ironcurtain_audit::AuditError;
 use ironcurtain_consent::{ExchangeError, NotApproved, TooLongToShow};
 use ironcurtain_egress::HostPort;
@@ -20,7 +20,7 @@ pub(super) fn denied(why: impl Display) -> String {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallRefusal {
     /// The policy denies the call.
-    #[error("{}", denial(.0))]
+    #[error("{}", denial_text(.0))]
     Denied(Denial),
     /// The call names a host, but the server has no network access, so an approval would have no effect.
     #[error(
@@ -34,7 +34,7 @@ pub(super) enum CallRefusal {
     },
     /// The call names a path that the server could not use even with an approval.
     #[error("{0}.")]
-    OutOfReach(#[from] OutOfReach),
+    UnusablePath(#[from] UnusablePath),
     /// The call contains more text than a question can show.
     #[error("{0}.")]
     TooLongToShow(#[from] TooLongToShow),
@@ -68,7 +68,7 @@ pub(super) enum CallRefusal {
     #[error("{0}.")]
     Pins(#[from] PinError),
     /// The user did not approve the call.
-    #[error("{}", said(.0))]
+    #[error("{}", not_approved_text(.0))]
     NotApproved(NotApproved),
     /// The question could not be asked, or the resulting grant could not be stored.
     #[error("{0}")]
@@ -78,7 +78,7 @@ pub(super) enum CallRefusal {
     Audit(#[from] AuditError),
     /// The request for the server could not be serialized.
     #[error("{0}")]
-    Unwritable(#[from] serde_json::Error),
+    Serialize(#[from] serde_json::Error),
     /// The call's files or its permissions changed after the call was allowed.
     #[error(
         "the files named in this call, or the permissions for it, changed before the server got it. The same call can be tried again."
@@ -102,11 +102,11 @@ impl From<ExchangeError> for CallRefusal {
     fn from(problem: ExchangeError) -> Self {
         match problem {
             ExchangeError::NotApproved(why) => Self::NotApproved(why),
-            other @ (ExchangeError::NoQuestion(_)
+            other @ (ExchangeError::QuestionId(_)
             | ExchangeError::NoOffer
             | ExchangeError::Audit(_)
-            | ExchangeError::NoGrant(_)
-            | ExchangeError::NotKept(_)) => Self::Exchange(other),
+            | ExchangeError::GrantId(_)
+            | ExchangeError::Store(_)) => Self::Exchange(other),
         }
     }
 }
@@ -122,7 +122,7 @@ impl CallRefusal {
         match self {
             Self::Denied(_)
             | Self::NoNetwork { .. }
-            | Self::OutOfReach(_)
+            | Self::UnusablePath(_)
             | Self::TooLongToShow(_)
             | Self::ToolChanged { .. }
             | Self::ToolRemoved { .. }
@@ -130,7 +130,7 @@ impl CallRefusal {
             | Self::NotApproved(_)
             | Self::Exchange(_)
             | Self::Audit(_)
-            | Self::Unwritable(_)
+            | Self::Serialize(_)
             | Self::Changed
             | Self::KeptChanging => denied(self),
             // These are not denials.
@@ -139,7 +139,7 @@ impl CallRefusal {
     }
 }
 
-fn denial(denial: &Denial) -> String {
+fn denial_text(denial: &Denial) -> String {
     match denial.by {
         // The user can change this, so the agent is not discouraged from trying again.
         DeniedBy::UnknownTool => denial.reason.to_string(),
@@ -150,9 +150,9 @@ fn denial(denial: &Denial) -> String {
 }
 
 /// Returns the text for the agent, including advice on repeating the call.
-fn said(why: &NotApproved) -> String {
+fn not_approved_text(why: &NotApproved) -> String {
     match why {
-        NotApproved::DeniedWithNote(note) => format!("the user denied this call and says: {note}"),
+        NotApproved::DeniedWithNote(note) => format!("the user denied this call with this note: {note}"),
         NotApproved::Denied => "the user denied this call.".to_owned(),
         NotApproved::Unavailable(why) => format!("{why}."),
         NotApproved::Closed => format!("{why}. The same call can be tried again."),
@@ -179,7 +179,7 @@ mod tests {
             "DENIED: the files named in this call kept changing while the user was asked."
         );
         assert_eq!(
-            text(CallRefusal::Server(ServerError::Ending)),
+            text(CallRefusal::Server(ServerError::SessionClosing)),
             "The call was allowed, but the session is closing."
         );
     }

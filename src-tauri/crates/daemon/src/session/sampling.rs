@@ -23,20 +23,20 @@ use tokio::sync::mpsc;
 pub(super) const METHOD: &str = "sampling/createMessage";
 
 /// JSON-RPC error code for a request that the user rejected.
-const REJECTED: i32 = -1;
+const USER_REJECTED: i32 = -1;
 
 /// Reason why a sampling request is not sent to the client.
 #[derive(Debug, thiserror::Error)]
 enum SamplingError {
     /// The parameters are invalid.
     #[error("failed to parse `params`: {0}")]
-    Unreadable(#[from] serde_json::Error),
+    InvalidParams(#[from] serde_json::Error),
     /// The parameters are missing.
     #[error("`params` is missing")]
-    NoParams,
+    MissingParams,
     /// The server's entry denies sampling.
     #[error("`sampling` is `deny` in the entry of this server")]
-    Setting,
+    DeniedByEntry,
     /// The user did not approve the request, or could not be asked.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
@@ -52,17 +52,17 @@ pub(super) async fn serve(session: Arc<Session>, mut requests: mpsc::UnboundedRe
             () = session.end.cancelled() => return,
             request = requests.recv() => request,
         };
-        let Some(SamplingRequest { id, params, held, connection }) = request else { return };
+        let Some(SamplingRequest { id, params, share: held, connection }) = request else { return };
         let allowed = tokio::select! {
             () = session.end.cancelled() => return,
-            allowed = session.sampled(params.as_deref()) => allowed,
+            allowed = session.approved_params(params.as_deref()) => allowed,
         };
         match allowed {
             Ok(params) => {
-                connection.asks_client(id.clone(), ClientRequest::Sampling);
+                connection.add_client_request(id.clone(), ClientRequest::Sampling);
                 session.to_client.send(request_parts(&id, METHOD, Some(params)).holding(held));
             }
-            Err(problem) => connection.refuse(&id, REJECTED, &denied(problem)),
+            Err(problem) => connection.refuse(&id, USER_REJECTED, &denied(problem)),
         }
     }
 }
@@ -78,57 +78,57 @@ impl Session {
     }
 
     /// Returns the parameters to send to the client, limited to the parts that the question shows.
-    async fn sampled(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, SamplingError> {
-        let params = serde_json::from_str(params.ok_or(SamplingError::NoParams)?.get())?;
-        let params = showable(params);
-        self.may_sample(&params).await?;
+    async fn approved_params(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, SamplingError> {
+        let params = serde_json::from_str(params.ok_or(SamplingError::MissingParams)?.get())?;
+        let params = only_shown_fields(params);
+        self.check_permission(&params).await?;
         Ok(to_raw_value(&params)?)
     }
 
     /// Asks for approval if the server's entry requires it, and records the permission.
-    async fn may_sample(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
+    async fn check_permission(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         let (by, reason) = match self.config.sampling {
             // If the agent is paused, falls through to the question, which is refused during a pause.
             Sampling::Allow if !self.is_paused() => {
                 (DecidedBy::PassedOn, "`sampling` is `allow` in the entry of the server")
             }
             Sampling::Allow | Sampling::Ask => {
-                self.ask_about(params).await?;
+                self.ask_user(params).await?;
                 (DecidedBy::Answer, "the user allowed it")
             }
             Sampling::Deny => {
-                let mut entry = self.about_sampling(Event::Decision, params);
+                let mut entry = self.sampling_entry(Event::Decision, params);
                 let decision = PolicyDecision::deny(
                     DecidedBy::Malformed,
                     SAMPLING_RULE,
-                    &SamplingError::Setting.to_string(),
+                    &SamplingError::DeniedByEntry.to_string(),
                 );
                 entry.policy_decision = Some(decision);
                 self.services.audit.record(entry).await?;
-                return Err(SamplingError::Setting);
+                return Err(SamplingError::DeniedByEntry);
             }
         };
-        let mut entry = self.about_sampling(Event::Decision, params);
+        let mut entry = self.sampling_entry(Event::Decision, params);
         entry.policy_decision = Some(PolicyDecision::allow(by, SAMPLING_RULE, reason));
         self.services.audit.record(entry).await?;
         self.services.changed();
         Ok(())
     }
 
-    async fn ask_about(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
+    async fn ask_user(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
         let exchange = self.services.exchange(&self.principal);
         let question = SamplingQuestion {
-            id: exchange.name()?,
+            id: exchange.new_question_id()?,
             principal: &self.principal,
             params,
             deadline: self.services.config.question_deadline(),
         }
         .build();
-        let mut entry = self.about_sampling(Event::Question, params);
+        let mut entry = self.sampling_entry(Event::Question, params);
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
         let inquiry = Inquiry {
-            identity: QuestionKey::alone(&question),
+            identity: QuestionKey::unique(&question),
             call: DeniedKey::of(&self.principal, METHOD, params),
             scope: DenialScope::of_request(METHOD),
             question,
@@ -140,7 +140,7 @@ impl Session {
         }
     }
 
-    fn about_sampling(&self, event: Event, params: &Map<String, Value>) -> Entry {
+    fn sampling_entry(&self, event: Event, params: &Map<String, Value>) -> Entry {
         let mut entry = self.entry(event, "the server requests an answer from the client's model");
         entry.method = Some(METHOD.to_owned());
         entry.arguments = Some(redacted(params));
@@ -149,7 +149,7 @@ impl Session {
 }
 
 /// Fields of a request that the question shows, and that are therefore forwarded.
-const SHOWN: [&str; 10] = [
+const SHOWN_FIELDS: [&str; 10] = [
     "messages",
     "modelPreferences",
     "systemPrompt",
@@ -163,12 +163,12 @@ const SHOWN: [&str; 10] = [
 ];
 
 /// Types of content blocks that the question cannot show.
-const NOT_SHOWN: [&str; 2] = ["image", "audio"];
+const HIDDEN_BLOCK_TYPES: [&str; 2] = ["image", "audio"];
 
 /// Removes the parts that the question does not show: `_meta`, annotations, images, audio and unknown fields.
-fn showable(params: Map<String, Value>) -> Map<String, Value> {
+fn only_shown_fields(params: Map<String, Value>) -> Map<String, Value> {
     let mut shown: Map<String, Value> =
-        params.into_iter().filter(|(name, _)| SHOWN.contains(&name.as_str())).collect();
+        params.into_iter().filter(|(name, _)| SHOWN_FIELDS.contains(&name.as_str())).collect();
     for message in shown.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(message) = message.as_object_mut() else { continue };
         message.retain(|name, _| ["role", "content"].contains(&name.as_str()));
@@ -183,7 +183,7 @@ fn showable(params: Map<String, Value>) -> Map<String, Value> {
 
 fn show_block(block: &mut Value) {
     let kind = block.get("type").and_then(Value::as_str).unwrap_or_default();
-    if NOT_SHOWN.contains(&kind) {
+    if HIDDEN_BLOCK_TYPES.contains(&kind) {
         *block = json!({ "type": "text", "text": format!("({kind} left out by IronCurtain)") });
     } else if kind == "text"
         && let Some(block) = block.as_object_mut()
@@ -213,6 +213,6 @@ mod tests {
             "messages": [{ "role": "user", "content": text }, { "role": "user", "content": [text, left_out] }],
             "maxTokens": 10,
         });
-        assert_eq!(Value::Object(showable(params.as_object().unwrap().clone())), expected);
+        assert_eq!(Value::Object(only_shown_fields(params.as_object().unwrap().clone())), expected);
     }
 }

@@ -15,10 +15,10 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 /// Maximum time to wait for pending responses after the client has closed its input.
-const ANSWERS_TIMEOUT: Duration = Duration::from_secs(15);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A session that has been opened and must now be served.
-pub struct Opened {
+pub struct OpenedSession {
     /// Session to serve.
     pub session: Arc<Session>,
     pub(super) notes: mpsc::UnboundedReceiver<OutgoingNote>,
@@ -30,39 +30,39 @@ pub struct Opened {
 }
 
 /// Receiver of the session's notes for the shim.
-pub enum Attached {
+pub enum NoteReceiver {
     /// Shim that is waiting on its socket.
     Shim(UnixStream),
     /// A shim that copies the streams itself and receives no notes.
-    Copying,
+    RelayingShim,
     /// Connection to several servers that the session belongs to.
     Connection(mpsc::UnboundedSender<OutgoingNote>),
 }
 
 /// Reason why the session is no longer served.
-enum Ending {
+enum CloseReason {
     /// The client disconnected, or the user closed the session.
-    Asked,
+    Requested,
     /// The session must be closed. Contains the reason.
-    Cut(&'static str),
+    Forced(&'static str),
     /// Another daemon process continues the session.
-    Moved,
+    HandedOver,
 }
 
-impl Opened {
+impl OpenedSession {
     /// Serves the client until it has closed its input and received all responses, the shim disconnects, or the session
     /// is closed or handed over. Then closes the session and records the reason.
-    pub async fn serve(self, stdio: ClientStdio, attached: Attached) {
+    pub async fn serve(self, stdio: ClientStdio, note_receiver: NoteReceiver) {
         let Self { session, notes, sampling, unread, version } = self;
         tokio::spawn(sampling::serve(session.clone(), sampling));
         tokio::spawn(workspace::propose(session.clone()));
-        session.to_client.open_to(stdio.output);
-        let can_move = !matches!(attached, Attached::Copying);
+        session.to_client.open_sink(stdio.output);
+        let can_hand_over = !matches!(note_receiver, NoteReceiver::RelayingShim);
         let hung_up = async {
-            match attached {
-                Attached::Shim(shim) => forward_notes(shim, notes).await,
-                Attached::Connection(told) => relay_notes(notes, &told).await,
-                Attached::Copying => {
+            match note_receiver {
+                NoteReceiver::Shim(shim) => forward_notes(shim, notes).await,
+                NoteReceiver::Connection(notes_sender) => relay_notes(notes, &notes_sender).await,
+                NoteReceiver::RelayingShim => {
                     // No shim reads notes, so the receiver is closed.
                     drop(notes);
                     std::future::pending().await
@@ -73,38 +73,38 @@ impl Opened {
         let lines = ClientReader::new(memory, stdio.input, unread, to_client, version);
         let served = async {
             match client::read(&session, lines).await {
-                ReadEnd::HungUp => {
-                    session.flush_responses(ANSWERS_TIMEOUT).await;
-                    Ending::Asked
+                ReadEnd::ClientEof => {
+                    session.flush_responses(FLUSH_TIMEOUT).await;
+                    CloseReason::Requested
                 }
-                ReadEnd::Echo => Ending::Cut(echo::WHY),
+                ReadEnd::Echo => CloseReason::Forced(echo::ECHO_REASON),
                 ReadEnd::TakenOver { unread: Some(unread), version }
-                    if can_move && session.hand_over(&unread, &*version).await =>
+                    if can_hand_over && session.hand_over(&unread, &*version).await =>
                 {
-                    Ending::Moved
+                    CloseReason::HandedOver
                 }
-                ReadEnd::TakenOver { .. } => Ending::Cut("the app replaced the trusted process"),
+                ReadEnd::TakenOver { .. } => CloseReason::Forced("the app replaced the trusted process"),
             }
         };
         tokio::pin!(hung_up);
         let ending = tokio::select! {
             ending = served => ending,
-            () = &mut hung_up => Ending::Asked,
-            () = session.to_client.closed() => Ending::Asked,
-            () = session.end.cancelled() => Ending::Asked,
+            () = &mut hung_up => CloseReason::Requested,
+            () = session.to_client.closed() => CloseReason::Requested,
+            () = session.end.cancelled() => CloseReason::Requested,
         };
         session.to_client.close();
         session.close(&ending).await;
-        if matches!(ending, Ending::Moved) {
+        if matches!(ending, CloseReason::HandedOver) {
             // Waits until the shim has received the note about the handover. A shim that does not read the note has
             // exited.
-            let _ = tokio::time::timeout(ANSWERS_TIMEOUT, hung_up).await;
+            let _ = tokio::time::timeout(FLUSH_TIMEOUT, hung_up).await;
         }
     }
 
     /// Closes the session, because its shim disconnected before [`serve`](Self::serve) was called.
     pub async fn close_unserved(self) {
-        self.session.close(&Ending::Cut("its shim disconnected before it was served")).await;
+        self.session.close(&CloseReason::Forced("its shim disconnected before it was served")).await;
     }
 }
 
@@ -126,26 +126,26 @@ impl Session {
     pub(super) async fn flush_responses(&self, bound: Duration) {
         let answered = async {
             self.in_flight.wait_until_empty().await;
-            self.to_client.is_written().await;
+            self.to_client.drained().await;
         };
         // Requests that take longer are abandoned.
         let _ = tokio::time::timeout(bound, answered).await;
     }
 
-    /// Cancels pending work, and records the end of the session with its reason.
-    async fn close(&self, ending: &Ending) {
+    /// Cancels pending work and records the end of the session with its reason.
+    async fn close(&self, ending: &CloseReason) {
         self.end.cancel();
-        for (id, call) in &self.in_flight.take_all() {
+        for (id, call) in &self.in_flight.drain() {
             self.abandon(id, call, "the session ended before the call was answered").await;
         }
         self.services.grants.end_session(&self.id);
         self.services.broker.end_session(&self.id);
-        self.services.autostart.ended(&self.id);
+        self.services.autostart.session_ended(&self.id);
         let name = &self.principal.client.view.name;
         let summary = match ending {
-            Ending::Asked => format!("{name} ended its session"),
-            Ending::Cut(why) => format!("the session of {name} was ended: {why}"),
-            Ending::Moved => format!("the session of {name} was moved to the app"),
+            CloseReason::Requested => format!("{name} ended its session"),
+            CloseReason::Forced(why) => format!("the session of {name} was ended: {why}"),
+            CloseReason::HandedOver => format!("the session of {name} was moved to the app"),
         };
         if let Err(problem) = self.services.audit.record(self.entry(Event::Session, summary)).await {
             tracing::error!(%problem, "failed to record the end of a session");
@@ -155,7 +155,7 @@ impl Session {
 }
 
 impl Session {
-    /// Aborts the work for an unanswered request, and records that the request was abandoned.
+    /// Aborts the work for an unanswered request and records that the request was abandoned.
     pub(super) async fn abandon(&self, id: &Id, call: &InFlight, why: &str) {
         if let Some(task) = &call.task {
             task.abort();

@@ -6,7 +6,7 @@ use ironcurtain_mcp::request::{
     Completion, CompletionOf, RequestBody, RequestMeta, ServerRequest, TaskOptions,
 };
 use ironcurtain_mcp::wire::Fields;
-use ironcurtain_policy::strict::{UniqueNames, exact};
+use ironcurtain_policy::strict::{UniqueKeys, check_numbers};
 use ironcurtain_policy::{JudgedRequest, PATH, ResolvedCall, URI, file_address};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// MCP method that calls a tool.
-pub(super) const CALL: &str = "tools/call";
+pub(super) const CALL_TOOL: &str = "tools/call";
 
 /// Parsed call.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct ToolCall {
 
 impl ToolCall {
     /// Parses a call's parameters. Errors are sent to the client.
-    pub(super) fn read(
+    pub(super) fn parse(
         request: Option<JudgedRequest>,
         params: Option<&RawValue>,
     ) -> Result<Self, ParamsError> {
@@ -51,9 +51,9 @@ impl ToolCall {
         let raw: Option<Fields> = params::optional(&params, ("arguments", "params.arguments"))?;
         let mut arguments = Map::new();
         for (name, raw) in raw.iter().flat_map(Fields::iter) {
-            let UniqueNames(value) = params::parse(raw, name)?;
+            let UniqueKeys(value) = params::parse(raw, name)?;
             let inexact = |source| ParamsError::Inexact { argument: name.to_owned(), source };
-            exact(raw.get()).map_err(inexact)?;
+            check_numbers(raw.get()).map_err(inexact)?;
             arguments.insert(name.to_owned(), value);
         }
         let task = params.get("task").filter(|raw| raw.get() != "null").map(task).transpose()?;
@@ -74,8 +74,13 @@ impl ToolCall {
                 json!({ URI: uri })
             }
             JudgedRequest::GetPrompt => {
-                let texts: Option<Texts> = params::optional(&params, ("arguments", "params.arguments"))?;
-                named(json!({ "name": params::name(&params, ("name", "params.name"))? }), "arguments", texts)
+                let values: Option<StringArguments> =
+                    params::optional(&params, ("arguments", "params.arguments"))?;
+                with_texts(
+                    json!({ "name": params::name(&params, ("name", "params.name"))? }),
+                    "arguments",
+                    values,
+                )
             }
             JudgedRequest::Complete => completion(&params)?,
         };
@@ -86,7 +91,7 @@ impl ToolCall {
     }
 
     pub(super) fn method(&self) -> &'static str {
-        self.request.map_or(CALL, JudgedRequest::name)
+        self.request.map_or(CALL_TOOL, JudgedRequest::name)
     }
 
     /// Returns the progress token in the client's request.
@@ -106,7 +111,7 @@ impl ToolCall {
     }
 
     /// Builds the request for the server from the judged call.
-    pub(super) fn forwarded(&self, call: &ResolvedCall) -> Result<ServerRequest, serde_json::Error> {
+    pub(super) fn to_server_request(&self, call: &ResolvedCall) -> Result<ServerRequest, serde_json::Error> {
         let arguments = call.transport_arguments();
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         let address = match call.paths().next() {
@@ -138,8 +143,8 @@ impl ToolCall {
     }
 }
 
-/// Text arguments of a prompt or completion, keyed by name.
-type Texts = BTreeMap<String, String>;
+/// String arguments of a prompt or completion, keyed by name.
+type StringArguments = BTreeMap<String, String>;
 
 /// Parses the options of a task.
 fn task(raw: &RawValue) -> Result<TaskOptions, ParamsError> {
@@ -149,35 +154,36 @@ fn task(raw: &RawValue) -> Result<TaskOptions, ParamsError> {
 
 /// Builds the arguments that represent a completion when it is judged.
 fn completion(params: &Fields) -> Result<Value, ParamsError> {
-    let field = |name, place| params.get(name).ok_or(ParamsError::Missing(place));
+    let field = |name, path| params.get(name).ok_or(ParamsError::Missing(path));
     // Accepts a title, which is only for display.
-    let of = params::object(field("ref", "params.ref")?, "params.ref", &["type", "name", "uri", "title"])?;
-    let kind: String = params::required(&of, ("type", "params.ref.type"))?;
+    let reference =
+        params::object(field("ref", "params.ref")?, "params.ref", &["type", "name", "uri", "title"])?;
+    let kind: String = params::required(&reference, ("type", "params.ref.type"))?;
     let argument =
         params::object(field("argument", "params.argument")?, "params.argument", &["name", "value"])?;
-    let (of_what, name) = match (kind.as_str(), of.get("name"), of.get("uri")) {
-        ("ref/prompt", Some(_), None) => ("prompt", params::name(&of, ("name", "params.ref.name"))?),
+    let (kind_name, name) = match (kind.as_str(), reference.get("name"), reference.get("uri")) {
+        ("ref/prompt", Some(_), None) => ("prompt", params::name(&reference, ("name", "params.ref.name"))?),
         ("ref/resource", None, Some(_)) => {
-            ("resource", params::required::<String>(&of, ("uri", "params.ref.uri"))?)
+            ("resource", params::required::<String>(&reference, ("uri", "params.ref.uri"))?)
         }
         (_, _, _) => return Err(ParamsError::Reference),
     };
     let judged = json!({
-        of_what: name,
+        kind_name: name,
         "argument": params::name(&argument, ("name", "params.argument.name"))?,
         "value": params::required::<String>(&argument, ("value", "params.argument.value"))?,
     });
     let context = params.get("context").filter(|raw| raw.get() != "null");
     let context = context.map(|raw| params::object(raw, "params.context", &["arguments"])).transpose()?;
-    let texts = context.map(|context| params::optional(&context, ("arguments", "params.context.arguments")));
-    Ok(named(judged, "context", texts.transpose()?.flatten()))
+    let values = context.map(|context| params::optional(&context, ("arguments", "params.context.arguments")));
+    Ok(with_texts(judged, "context", values.transpose()?.flatten()))
 }
 
-/// Adds the texts to the object as a field called `name`, unless `texts` is `None`.
-fn named(mut object: Value, name: &str, texts: Option<Texts>) -> Value {
-    if let (Some(texts), Value::Object(fields)) = (texts, &mut object) {
-        let texts = texts.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
-        fields.insert(name.to_owned(), texts);
+/// Adds the values to the object as a field called `name`, unless `values` is `None`.
+fn with_texts(mut object: Value, name: &str, values: Option<StringArguments>) -> Value {
+    if let (Some(values), Value::Object(fields)) = (values, &mut object) {
+        let values = values.into_iter().map(|(name, text)| (name, Value::String(text))).collect();
+        fields.insert(name.to_owned(), values);
     }
     object
 }

@@ -29,14 +29,14 @@ const PROVENANCE: &str = "proposed workspace";
 /// Proposes workspaces until the session closes.
 pub(super) async fn propose(session: Arc<Session>) {
     // Dropping the guard lets the server start, on every return path.
-    let server_waits = session.may_start.clone().drop_guard();
+    let start_guard = session.may_start.clone().drop_guard();
     if !session.services.broker.can_ask() || session.principal.remote {
         return;
     }
     let proposed = async {
         session.propose_named_by_entry().await;
-        drop(server_waits);
-        if session.works_with_files() {
+        drop(start_guard);
+        if session.takes_paths() {
             session.propose_project().await;
             session.propose_client_roots().await;
         }
@@ -49,7 +49,7 @@ pub(super) async fn propose(session: Arc<Session>) {
 
 impl Session {
     /// Returns `true` if any of the server's tools takes a path.
-    fn works_with_files(&self) -> bool {
+    fn takes_paths(&self) -> bool {
         let snapshot = self.services.snapshot();
         let none = Map::new();
         let mut tools = snapshot.annotations.tools(&self.config.name);
@@ -61,8 +61,9 @@ impl Session {
     async fn propose_named_by_entry(&self) {
         for named in &self.config.works_with {
             let (resolver, raw) = (self.resolver.clone(), named.clone());
-            let found = tokio::task::spawn_blocking(move || named_folder::there(&raw, &resolver)).await;
-            match found.unwrap_or(Err(FolderRefusal::Nothing)) {
+            let found =
+                tokio::task::spawn_blocking(move || named_folder::resolve_existing(&raw, &resolver)).await;
+            match found.unwrap_or(Err(FolderRefusal::NotFileOrFolder)) {
                 Ok(found) => self.propose_path(&found, WorkspaceSource::Entry).await,
                 Err(refusal) => self.log.write(format!("`{named}` is not proposed: {refusal}")),
             }
@@ -94,8 +95,8 @@ impl Session {
         let snapshot = self.services.snapshot();
         let path = &proposed.0;
         named_folder::check(path, &snapshot.limits())?;
-        let setting = self.setting_now();
-        let decisions = [Access::Read, Access::Write].map(|access| setting.decision_in(path, access));
+        let context = self.current_context();
+        let decisions = [Access::Read, Access::Write].map(|access| context.decision_in(path, access));
         let offered = match decisions {
             [Decision::Deny, _] => return Err(FolderRefusal::Denied),
             [Decision::Allow, Decision::Allow | Decision::Deny] => Vec::new(),
@@ -112,8 +113,10 @@ impl Session {
     fn is_answered(&self, (path, kind): &(CanonicalPath, GrantKind)) -> bool {
         let grants = self.services.grants.now();
         let is_granted = grants.grants.iter().any(|grant| {
-            let is_it = |files: &Files| files.kind == *kind && files.path == *path;
-            grant.provenance == PROVENANCE && self.may_use(&grant.subject) && grant.files().is_some_and(is_it)
+            let is_same = |files: &Files| files.kind == *kind && files.path == *path;
+            grant.provenance == PROVENANCE
+                && self.may_use(&grant.subject)
+                && grant.files().is_some_and(is_same)
         });
         let client = &self.principal.client.key;
         is_granted || self.services.workspaces.is_declined(client, &self.config.name, path)

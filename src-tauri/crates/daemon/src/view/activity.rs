@@ -2,8 +2,8 @@
 //!
 //! - Limits the size of a response, even if entries are long.
 
-use super::{concerned, event, name, sentence};
-use ironcurtain_audit::{CallResult, Entry, EscalationResult, Found, PolicyDecision, newest};
+use super::{describe_entry, display_name, event_name, paths_and_host};
+use ironcurtain_audit::{CallResult, Entry, EscalationResult, LogLine, PolicyDecision, newest};
 use ironcurtain_protocol::{ActivityView, MAX_FRAME_BYTES};
 use ironcurtain_visible as visible;
 use std::io;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Maximum total size of the entries in one response, in bytes.
 const MAX_ANSWER_LEN: usize = MAX_FRAME_BYTES / 2;
 
-/// Maximum displayed length of a text, in characters.
+/// Maximum displayed length of a string, in characters.
 const MAX_TEXT_LEN: usize = 1000;
 
 /// Maximum number of paths to display per entry.
@@ -20,17 +20,17 @@ const MAX_PATHS: usize = 20;
 
 /// Reads the newest entries of the log. Returns them oldest first.
 pub(crate) fn activity(dir: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
-    Ok(fitting(newest(dir, limit)?.map(view)))
+    Ok(fit_into_response(newest(dir, limit)?.map(view)))
 }
 
 /// Keeps the newest entries that fit into a response, in chronological order.
-fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView> {
-    let mut left = MAX_ANSWER_LEN;
+fn fit_into_response(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView> {
+    let mut remaining = MAX_ANSWER_LEN;
     let mut entries: Vec<ActivityView> = newest_first
         .take_while(|entry| {
             let length = serde_json::to_string(entry).map_or(usize::MAX, |text| text.len() + 1);
-            let rest = left.checked_sub(length);
-            left = rest.unwrap_or_default();
+            let rest = remaining.checked_sub(length);
+            remaining = rest.unwrap_or_default();
             rest.is_some()
         })
         .collect();
@@ -38,44 +38,44 @@ fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView
     entries
 }
 
-fn view(found: Found) -> ActivityView {
+fn view(found: LogLine) -> ActivityView {
     match found {
-        Found::Entry(found) => shown_entry(*found),
-        Found::TooLong { seq, timestamp, bytes } => too_long(seq, timestamp, bytes),
+        LogLine::Entry(found) => shown_entry(*found),
+        LogLine::TooLong { seq, timestamp, bytes } => too_long(seq, timestamp, bytes),
     }
 }
 
 /// Converts an entry for display.
 #[must_use]
 pub fn shown_entry(entry: Entry) -> ActivityView {
-    let summary = shown(&sentence(&entry));
-    let mut paths: Vec<String> = concerned(&entry);
+    let summary = display_text(&describe_entry(&entry));
+    let mut paths: Vec<String> = paths_and_host(&entry);
     let more = paths.len().saturating_sub(MAX_PATHS);
     paths.truncate(MAX_PATHS);
     paths = paths.iter().map(|path| visible::path(&visible::head(path, MAX_TEXT_LEN))).collect();
     if more > 0 {
         paths.push(format!("… ({more} more)"));
     }
-    let decided_by = entry.policy_decision.as_ref().and_then(PolicyDecision::ground);
+    let decided_by = entry.policy_decision.as_ref().and_then(PolicyDecision::basis);
     let status = entry.policy_decision.as_ref().map(|decision| decision.status.as_str());
     let answer = entry.escalation_result.as_ref().map(EscalationResult::as_str);
     let decision = status.or(answer).or(entry.result.as_ref().map(CallResult::as_str));
     ActivityView {
         seq: entry.seq,
         time_ms: entry.timestamp,
-        event: event(entry.event).to_owned(),
-        session: entry.session.as_deref().map(name),
-        client: entry.client.as_deref().map(name),
-        server: entry.server_name.as_deref().map(name),
-        tool: entry.tool_name.as_deref().map(name),
-        decision: decision.map(name),
-        decided_by: decided_by.map(|by| name(by.as_str())),
+        event: event_name(entry.event).to_owned(),
+        session: entry.session.as_deref().map(display_name),
+        client: entry.client.as_deref().map(display_name),
+        server: entry.server_name.as_deref().map(display_name),
+        tool: entry.tool_name.as_deref().map(display_name),
+        decision: decision.map(display_name),
+        decided_by: decided_by.map(|by| display_name(by.as_str())),
         summary,
         paths,
     }
 }
 
-fn shown(text: &str) -> String {
+fn display_text(text: &str) -> String {
     visible::line(&visible::head(text, MAX_TEXT_LEN))
 }
 
@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn names_and_paths_hide_nothing() {
-        let mut shady = Entry::new(Event::Grant, "for x\u{202e}gpj.sh");
-        shady.client = Some("a\u{200b}b".into());
-        shady.server_name = Some("s\u{a0}".into());
-        shady.tool_name = Some("t\n".repeat(300));
-        shady.paths =
+        let mut entry = Entry::new(Event::Grant, "for x\u{202e}gpj.sh");
+        entry.client = Some("a\u{200b}b".into());
+        entry.server_name = Some("s\u{a0}".into());
+        entry.tool_name = Some("t\n".repeat(300));
+        entry.paths =
             vec!["/docs/x\u{202e}gpj.sh".into(), "/docs/\u{5d0}/\u{5d1}".into(), "/docs/grüße".into()];
-        let shown = shown_entry(shady);
+        let shown = shown_entry(entry);
         assert_eq!(shown.summary, "For x\\u{202e}gpj.sh");
         assert_eq!(shown.client.as_deref(), Some("a\\u{200b}b"));
         assert_eq!(shown.server.as_deref(), Some("s\\u{a0}"));
@@ -151,8 +151,8 @@ mod tests {
         let huge = line(2, |entry| entry.tool_name = Some("t".repeat(3_000_000)));
         let text = line(1, |_| ()) + &huge + "no entry\n" + &line(3, |_| ());
         let summaries: Vec<_> = read(&text, 10).into_iter().map(|e| (e.seq, e.time_ms, e.summary)).collect();
-        let named = format!("An entry of {} bytes, which is too long to be shown", huge.len());
-        assert_eq!(summaries, [(1, 10, "X".to_owned()), (2, 20, named), (3, 30, "X".to_owned())]);
+        let placeholder = format!("An entry of {} bytes, which is too long to be shown", huge.len());
+        assert_eq!(summaries, [(1, 10, "X".to_owned()), (2, 20, placeholder), (3, 30, "X".to_owned())]);
         assert_eq!(read(&text, 1).iter().map(|e| e.seq).collect::<Vec<_>>(), [3]);
         assert!(read(&text, 0).is_empty());
     }

@@ -23,14 +23,14 @@ pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {
-        return Err(ConnectionRefusal::Request(
+        return Err(ConnectionRefusal::InvalidRequest(
             "this is a proxy; request an absolute `http://` URL or use CONNECT",
         ));
     }
     let authority = uri.authority().map(|a| a.as_str()).unwrap_or_default();
     let target = HostPort::parse(authority, Some(80))?;
     if target.port == HTTPS {
-        return Err(ConnectionRefusal::Request("port 443 requires TLS; use CONNECT"));
+        return Err(ConnectionRefusal::InvalidRequest("port 443 requires TLS; use CONNECT"));
     }
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
@@ -41,7 +41,7 @@ pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, Connection
     if named.as_ref() == Some(&target) {
         Ok(target)
     } else {
-        Err(ConnectionRefusal::Request(
+        Err(ConnectionRefusal::InvalidRequest(
             "the request must have exactly one `Host` header, matching the host in its URL",
         ))
     }
@@ -60,22 +60,22 @@ pub(super) async fn send(
         .handshake(TokioIo::new(stream))
         .await
         .map_err(unreachable)?;
-    let carrying = Carrying(tokio::spawn(connection).abort_handle());
-    let response = sender.send_request(rewritten(request, target)).await.map_err(unreachable)?;
+    let abort = AbortOnDrop(tokio::spawn(connection).abort_handle());
+    let response = sender.send_request(rewrite(request, target)).await.map_err(unreachable)?;
     let (mut head, body) = response.into_parts();
-    strip(&mut head.headers);
+    remove_hop_by_hop(&mut head.headers);
     head.version = Version::HTTP_11;
-    Ok(Response::from_parts(head, Carried { body, _carrying: carrying }.boxed()))
+    Ok(Response::from_parts(head, ForwardedBody { body, _abort: abort }.boxed()))
 }
 
 /// Rewrites the request for the target: keeps only the URL's path and query, and removes headers meant for the proxy.
-fn rewritten(request: Request<Incoming>, target: &HostPort) -> Request<Incoming> {
+fn rewrite(request: Request<Incoming>, target: &HostPort) -> Request<Incoming> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     head.uri = Uri::from(path);
     head.version = Version::HTTP_11;
-    strip(&mut head.headers);
-    let host = if target.port == 80 { host_alone(target) } else { target.to_string() };
+    remove_hop_by_hop(&mut head.headers);
+    let host = if target.port == 80 { host_without_port(target) } else { target.to_string() };
     if let Ok(host) = HeaderValue::from_str(&host) {
         head.headers.insert(header::HOST, host);
     }
@@ -83,12 +83,12 @@ fn rewritten(request: Request<Incoming>, target: &HostPort) -> Request<Incoming>
     Request::from_parts(head, body)
 }
 
-fn host_alone(target: &HostPort) -> String {
+fn host_without_port(target: &HostPort) -> String {
     target.to_string().trim_end_matches(":80").to_owned()
 }
 
 /// Removes hop-by-hop headers, including those listed in `Connection`.
-fn strip(headers: &mut HeaderMap) {
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
     const HOP_BY_HOP: [HeaderName; 8] = [
         header::CONNECTION,
         header::PROXY_AUTHENTICATE,
@@ -114,21 +114,21 @@ fn strip(headers: &mut HeaderMap) {
 }
 
 /// Guard that closes the connection to the target when the client stops reading the response.
-struct Carrying(AbortHandle);
+struct AbortOnDrop(AbortHandle);
 
-impl Drop for Carrying {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
 /// Response body, and the task that reads it from the target.
-struct Carried {
+struct ForwardedBody {
     body: Incoming,
-    _carrying: Carrying,
+    _abort: AbortOnDrop,
 }
 
-impl hyper::body::Body for Carried {
+impl hyper::body::Body for ForwardedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

@@ -69,10 +69,10 @@ fn an_address_in_any_notation_is_allowed_only_where_it_is_spelled_out() {
         assert_eq!(rules.judge(&target(&format!("{host}:80"))), expected, "{host}");
     }
     let loopback = "127.0.0.1".parse().unwrap();
-    assert!(rules.spells_out(&target("a.test:8080"), loopback));
-    assert!(!rules.spells_out(&target("a.test:443"), loopback));
-    assert!(rules.spells_out(&target("localhost:3000"), "::1".parse().unwrap()));
-    assert!(!rules.spells_out(&target("localhost:3000"), "10.0.0.1".parse().unwrap()));
+    assert!(rules.lists_address(&target("a.test:8080"), loopback));
+    assert!(!rules.lists_address(&target("a.test:443"), loopback));
+    assert!(rules.lists_address(&target("localhost:3000"), "::1".parse().unwrap()));
+    assert!(!rules.lists_address(&target("localhost:3000"), "10.0.0.1".parse().unwrap()));
     assert!(rules.denies_address("::ffff:9.9.9.9".parse().unwrap(), 443));
 }
 
@@ -149,7 +149,7 @@ fn reachable_hosts_are_the_patterns_and_the_grants_that_nothing_denies() {
 fn services_of_this_computer_are_asked_about_by_port() {
     let rules = |ask| HostRules::new(["127.0.0.1:3000"], ["localhost:22"], ask).unwrap();
     let asking = rules(true).with_local_services();
-    let judged = |rules: &HostRules, text: &str| rules.judge(&rules.judged_as(target(text)));
+    let judged = |rules: &HostRules, text: &str| rules.judge(&rules.normalize_target(target(text)));
     let asked = |port| HostDecision::Ask { host: "localhost".to_owned(), port };
     for text in ["localhost:5432", "127.0.0.1:5432", "127.8.8.8:5432", "[::1]:5432"] {
         assert_eq!(judged(&asking, text), asked(5432), "{text}");
@@ -174,8 +174,8 @@ fn services_of_this_computer_are_asked_about_by_port() {
         assert!(matches!(judged(&asking, text), HostDecision::Deny { .. }), "{text}");
     }
     let (loopback, once) = ("127.0.0.1".parse().unwrap(), PermittedBy::Once);
-    assert!(asking.opens_service(&target("localhost:5432"), loopback, &once));
-    assert!(!asking.opens_service(&target("localhost:5432"), "192.168.0.1".parse().unwrap(), &once));
-    assert!(!asking.opens_service(&target("sly.test:5432"), loopback, &once));
-    assert!(!rules(true).opens_service(&target("localhost:5432"), loopback, &once));
+    assert!(asking.allows_local_service(&target("localhost:5432"), loopback, &once));
+    assert!(!asking.allows_local_service(&target("localhost:5432"), "192.168.0.1".parse().unwrap(), &once));
+    assert!(!asking.allows_local_service(&target("sly.test:5432"), loopback, &once));
+    assert!(!rules(true).allows_local_service(&target("localhost:5432"), loopback, &once));
 }

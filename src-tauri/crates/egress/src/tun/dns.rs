@@ -2,14 +2,14 @@
 //!
 //! - Every host name has an address of the table ([`HostNames`]), whether or not the name exists. The proxy judges the name
 //!   when a program connects, and resolves it only after that.
-//! - There are no other records. In particular, there are no IPv6 addresses, so that programs use IPv4 at once.
+//! - There are no other records. In particular, there are no IPv6 addresses so that programs use IPv4 at once.
 //! - `localhost` is the sandbox itself. Other names without a dot do not exist, because no rule can name them.
 
 use super::names::HostNames;
-use crate::host::{Host, is_below};
+use crate::host::{Host, is_subdomain};
 use std::net::Ipv4Addr;
 
-const HEADER: usize = 12;
+const HEADER_LEN: usize = 12;
 /// Maximum length of an encoded name in bytes (RFC 1035, section 3.1).
 const MAX_NAME_LEN: usize = 255;
 const MAX_LABEL_LEN: u8 = 63;
@@ -18,15 +18,15 @@ const TYPE_A: u16 = 1;
 const CLASS_IN: u16 = 1;
 
 /// Time for which programs may keep an address, in seconds.
-const LIFETIME: u32 = 60;
+const TTL_SECONDS: u32 = 60;
 
 /// Response codes (RFC 1035, section 4.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Code {
-    Done = 0,
-    Malformed = 1,
-    NoSuchName = 3,
-    Unsupported = 4,
+enum ResponseCode {
+    NoError = 0,
+    FormatError = 1,
+    NameError = 3,
+    NotImplemented = 4,
 }
 
 /// Question of a query.
@@ -41,13 +41,13 @@ struct Question<'a> {
 
 /// Returns the response to a query, or `None` if the message is not a query.
 pub(super) fn answer(query: &[u8], names: &mut HostNames) -> Option<Vec<u8>> {
-    let (header, rest) = query.split_first_chunk::<HEADER>()?;
+    let (header, rest) = query.split_first_chunk::<HEADER_LEN>()?;
     let [id_high, id_low, flags, _, questions_high, questions_low, ..] = *header;
     if flags & 0x80 != 0 {
         return None;
     }
-    let respond = |code: Code, question: &[u8], address: Option<Ipv4Addr>| {
-        // A response, with the query's operation and its wish for recursion, which is available.
+    let respond = |code: ResponseCode, question: &[u8], address: Option<Ipv4Addr>| {
+        // A response that copies the opcode and RD, and sets RA.
         let mut response = vec![id_high, id_low, flags & 0x79 | 0x80, 0x80 | code as u8];
         for count in [!question.is_empty(), address.is_some(), false, false] {
             response.extend(u16::from(count).to_be_bytes());
@@ -57,31 +57,31 @@ pub(super) fn answer(query: &[u8], names: &mut HostNames) -> Option<Vec<u8>> {
             // The name is a reference to the question, which starts after the header.
             response.extend([0xc0, 12]);
             response.extend([TYPE_A, CLASS_IN].map(u16::to_be_bytes).concat());
-            response.extend(LIFETIME.to_be_bytes());
+            response.extend(TTL_SECONDS.to_be_bytes());
             response.extend(4_u16.to_be_bytes());
             response.extend(address.octets());
         }
         Some(response)
     };
     if flags & 0x78 != 0 {
-        return respond(Code::Unsupported, &[], None);
+        return respond(ResponseCode::NotImplemented, &[], None);
     }
     let only = [questions_high, questions_low] == [0, 1];
     let Some(question) = only.then(|| Question::parse(rest)).flatten() else {
-        return respond(Code::Malformed, &[], None);
+        return respond(ResponseCode::FormatError, &[], None);
     };
     if question.class != CLASS_IN {
-        return respond(Code::Unsupported, question.bytes, None);
+        return respond(ResponseCode::NotImplemented, question.bytes, None);
     }
     let Some(name) = question.host_name() else {
-        return respond(Code::NoSuchName, question.bytes, None);
+        return respond(ResponseCode::NameError, question.bytes, None);
     };
     let address = (question.kind == TYPE_A).then(|| match name.as_str() {
         "localhost" => Ipv4Addr::LOCALHOST,
-        below if is_below(below, "localhost") => Ipv4Addr::LOCALHOST,
+        below if is_subdomain(below, "localhost") => Ipv4Addr::LOCALHOST,
         other => names.address_of(other),
     });
-    respond(Code::Done, question.bytes, address)
+    respond(ResponseCode::NoError, question.bytes, address)
 }
 
 impl<'a> Question<'a> {

@@ -7,7 +7,7 @@ use super::connection::TcpConnection;
 use super::device::TunDevice;
 use super::packet::{self, Flow};
 use super::proxy;
-use super::relay::Relayed;
+use super::relay::Relay;
 use crate::host::HostPort;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -25,14 +25,14 @@ const MAX_SYN_LEN: usize = 120;
 #[derive(Clone)]
 pub(super) enum FlowState {
     /// The proxy has not decided yet.
-    Opening(Rc<Opening>),
+    Pending(Rc<PendingFlow>),
     /// The connection is accepted.
-    Open(Rc<Relayed>),
+    Open(Rc<Relay>),
 }
 
 /// Connection for which the proxy has not decided yet.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct PendingFlow {
     /// Newest SYN, which is answered after the decision.
     syn: RefCell<Vec<u8>>,
     task: RefCell<Option<AbortHandle>>,
@@ -42,7 +42,7 @@ pub(super) struct Opening {
 #[derive(Clone, Default)]
 pub(super) struct Flows(Rc<RefCell<HashMap<Flow, FlowState>>>);
 
-impl Opening {
+impl PendingFlow {
     pub(super) fn replace_syn(&self, syn: &[u8]) {
         if syn.len() <= MAX_SYN_LEN {
             self.syn.replace(syn.to_owned());
@@ -67,45 +67,45 @@ impl Flows {
         if flows.len() >= MAX_FLOWS || syn.len() > MAX_SYN_LEN {
             return;
         }
-        let opening = Rc::new(Opening { syn: RefCell::new(syn.to_owned()), task: RefCell::default() });
-        flows.insert(flow, FlowState::Opening(opening.clone()));
+        let pending = Rc::new(PendingFlow { syn: RefCell::new(syn.to_owned()), task: RefCell::default() });
+        flows.insert(flow, FlowState::Pending(pending.clone()));
         let entry = FlowEntry { flows: self.clone(), flow };
-        let (asked, device) = (opening.clone(), device.clone());
+        let (request, device) = (pending.clone(), device.clone());
         let task = spawn_local(async move {
             let opened = proxy::connect(proxy, &target).await;
-            let syn = asked.syn.take();
+            let syn = request.syn.take();
             let connection =
                 opened.and_then(|upstream| Some((TcpConnection::accept(flow, &syn, &device)?, upstream)));
             match connection {
                 Some((connection, upstream)) => {
-                    let relayed = Rc::new(Relayed::new(connection));
-                    entry.flows.0.borrow_mut().insert(flow, FlowState::Open(relayed.clone()));
-                    relayed.run(upstream, &device).await;
+                    let relay = Rc::new(Relay::new(connection));
+                    entry.flows.0.borrow_mut().insert(flow, FlowState::Open(relay.clone()));
+                    relay.run(upstream, &device).await;
                 }
                 None => packet::reset(&syn).into_iter().for_each(|reset| device.write(&reset)),
             }
             drop(entry);
         });
-        opening.task.replace(Some(task.abort_handle()));
+        pending.task.replace(Some(task.abort_handle()));
     }
 
     /// Ends the requests for which no program waits. `waits` is called only if there are requests.
-    pub(super) fn withdraw_unless(&self, waits: impl FnOnce() -> Option<HashSet<Flow>>) {
-        let opening: Vec<(Flow, Rc<Opening>)> = self
+    pub(super) fn cancel_abandoned(&self, find_waiting: impl FnOnce() -> Option<HashSet<Flow>>) {
+        let pending: Vec<(Flow, Rc<PendingFlow>)> = self
             .0
             .borrow()
             .iter()
             .filter_map(|(flow, state)| match state {
-                FlowState::Opening(opening) => Some((*flow, opening.clone())),
+                FlowState::Pending(pending) => Some((*flow, pending.clone())),
                 FlowState::Open(_) => None,
             })
             .collect();
-        if opening.is_empty() {
+        if pending.is_empty() {
             return;
         }
-        let Some(waiting) = waits() else { return };
-        for (_, opening) in opening.iter().filter(|(flow, _)| !waiting.contains(flow)) {
-            opening.task.borrow().iter().for_each(AbortHandle::abort);
+        let Some(waiting) = find_waiting() else { return };
+        for (_, pending) in pending.iter().filter(|(flow, _)| !waiting.contains(flow)) {
+            pending.task.borrow().iter().for_each(AbortHandle::abort);
         }
     }
 }

@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 const DNS: u16 = 53;
 const HOP_LIMIT: u8 = 64;
 /// Size in bytes of the payload that an ICMP error quotes (RFC 792).
-const QUOTED: usize = 8;
+const QUOTED_LEN: usize = 8;
 
 /// TCP connection of the sandbox: its own port, and the address and port of its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,14 +25,14 @@ pub(super) struct Flow {
 
 /// Packet from the sandbox.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Received<'a> {
+pub(super) enum ClientPacket<'a> {
     /// Segment of a TCP connection.
     Tcp {
         flow: Flow,
         /// `true` for a SYN, which requests a connection.
-        opens: bool,
+        is_syn: bool,
         /// `true` for a RST, which gets no response.
-        resets: bool,
+        is_rst: bool,
     },
     /// Message to the resolver.
     Query {
@@ -45,21 +45,22 @@ pub(super) enum Received<'a> {
 }
 
 /// Parses a packet. Returns `None` for a packet that is dropped.
-pub(super) fn parse(packet: &[u8]) -> Option<Received<'_>> {
-    let (ip, payload) = ip(packet)?;
-    if ip.next_header == IpProtocol::Tcp {
+pub(super) fn parse(packet: &[u8]) -> Option<ClientPacket<'_>> {
+    let (header, payload) = parse_ip(packet)?;
+    if header.next_header == IpProtocol::Tcp {
         let segment = TcpPacket::new_checked(payload).ok()?;
-        let flow = Flow { client_port: segment.src_port(), address: ip.dst_addr, port: segment.dst_port() };
-        let opens = segment.syn() && !segment.ack() && !segment.rst() && !segment.fin();
-        let received = Received::Tcp { flow, opens, resets: segment.rst() };
-        return is_unicast(ip.dst_addr).then_some(received);
+        let flow =
+            Flow { client_port: segment.src_port(), address: header.dst_addr, port: segment.dst_port() };
+        let is_syn = segment.syn() && !segment.ack() && !segment.rst() && !segment.fin();
+        let received = ClientPacket::Tcp { flow, is_syn, is_rst: segment.rst() };
+        return is_unicast(header.dst_addr).then_some(received);
     }
-    if ip.next_header == IpProtocol::Udp {
+    if header.next_header == IpProtocol::Udp {
         let datagram = UdpPacket::new_checked(payload).ok()?;
-        if ip.dst_addr == RESOLVER && datagram.dst_port() == DNS {
-            return Some(Received::Query { port: datagram.src_port(), message: datagram.payload() });
+        if header.dst_addr == RESOLVER && datagram.dst_port() == DNS {
+            return Some(ClientPacket::Query { port: datagram.src_port(), message: datagram.payload() });
         }
-        return Some(Received::Datagram);
+        return Some(ClientPacket::Datagram);
     }
     None
 }
@@ -70,7 +71,7 @@ fn is_unicast(address: Ipv4Addr) -> bool {
 
 /// Returns the RST that refuses a TCP segment (RFC 9293, section 3.10.7.1).
 pub(super) fn reset(packet: &[u8]) -> Option<Vec<u8>> {
-    let (ip, payload) = ip(packet)?;
+    let (header, payload) = parse_ip(packet)?;
     let segment = TcpPacket::new_checked(payload).ok()?;
     let acknowledged = segment.ack().then(|| segment.ack_number());
     let repr = TcpRepr {
@@ -87,7 +88,7 @@ pub(super) fn reset(packet: &[u8]) -> Option<Vec<u8>> {
         timestamp: None,
         payload: &[],
     };
-    let (from, checksums) = (ip.dst_addr, ChecksumCapabilities::default());
+    let (from, checksums) = (header.dst_addr, ChecksumCapabilities::default());
     let emit = |bytes: &mut [u8]| {
         repr.emit(&mut TcpPacket::new_unchecked(bytes), &from.into(), &CLIENT.into(), &checksums);
     };
@@ -96,14 +97,14 @@ pub(super) fn reset(packet: &[u8]) -> Option<Vec<u8>> {
 
 /// Returns the ICMP error "port unreachable" for a UDP packet.
 pub(super) fn unreachable(packet: &[u8]) -> Option<Vec<u8>> {
-    let (header, payload) = ip(packet)?;
+    let (header, payload) = parse_ip(packet)?;
     if !is_unicast(header.dst_addr) {
         return None;
     }
     let repr = Icmpv4Repr::DstUnreachable {
         reason: Icmpv4DstUnreachable::PortUnreachable,
         header,
-        data: payload.get(..QUOTED)?,
+        data: payload.get(..QUOTED_LEN)?,
     };
     let emit = |bytes: &mut [u8]| {
         repr.emit(&mut Icmpv4Packet::new_unchecked(bytes), &ChecksumCapabilities::default())
@@ -112,7 +113,7 @@ pub(super) fn unreachable(packet: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Returns a UDP packet from the resolver to a port of the sandbox.
-pub(super) fn datagram_to(port: u16, message: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn resolver_datagram(port: u16, message: &[u8]) -> Option<Vec<u8>> {
     let repr = UdpRepr { src_port: DNS, dst_port: port };
     let emit = |bytes: &mut [u8]| {
         let (mut packet, checksums) = (UdpPacket::new_unchecked(bytes), ChecksumCapabilities::default());
@@ -123,12 +124,12 @@ pub(super) fn datagram_to(port: u16, message: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Parses the IP header of a complete packet from the sandbox.
-fn ip(packet: &[u8]) -> Option<(Ipv4Repr, &[u8])> {
+fn parse_ip(packet: &[u8]) -> Option<(Ipv4Repr, &[u8])> {
     let packet = Ipv4Packet::new_checked(packet).ok()?;
     if packet.more_frags() || packet.frag_offset() != 0 {
         return None;
     }
-    // The kernel of this machine sent the packet, so its checksums protect nothing.
+    // The local kernel generated the packet, so verifying its checksums is unnecessary.
     let header = Ipv4Repr::parse(&packet, &ChecksumCapabilities::ignored()).ok()?;
     (header.src_addr == CLIENT).then(|| (header, packet.payload()))
 }

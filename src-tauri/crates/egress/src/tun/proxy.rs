@@ -1,6 +1,6 @@
 //! Opens connections through the sandbox's proxy.
 
-use crate::connect::{MAX_ANSWER_LEN, is_success, request};
+use crate::connect::{MAX_RESPONSE_LEN, is_success, request};
 use crate::host::HostPort;
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ pub(super) async fn connect(proxy: SocketAddr, target: &HostPort) -> Option<TcpS
 async fn is_accepted(stream: &mut TcpStream) -> io::Result<bool> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() >= MAX_ANSWER_LEN {
+        if head.len() >= MAX_RESPONSE_LEN {
             return Ok(false);
         }
         head.push(stream.read_u8().await?);

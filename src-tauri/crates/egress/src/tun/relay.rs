@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 /// Accepted connection.
-pub(super) struct Relayed {
+pub(super) struct Relay {
     connection: RefCell<TcpConnection>,
     /// Wakes the task after packets have arrived.
-    news: Notify,
+    packet_arrived: Notify,
 }
 
 /// Directions in which all data was copied.
@@ -28,54 +28,54 @@ struct Finished {
 
 /// Events after which more data can be copied.
 #[derive(Debug)]
-struct Awaited {
+struct CopyWait {
     upstream: Option<Interest>,
-    pause: Option<Duration>,
+    delay: Option<Duration>,
 }
 
-impl Relayed {
+impl Relay {
     pub(super) fn new(connection: TcpConnection) -> Self {
-        Self { connection: RefCell::new(connection), news: Notify::new() }
+        Self { connection: RefCell::new(connection), packet_arrived: Notify::new() }
     }
 
     /// Handles a packet of the connection. The task then continues.
     pub(super) fn receive(&self, packet: &[u8], device: &TunDevice) {
         self.connection.borrow_mut().receive(packet, device);
-        self.news.notify_one();
+        self.packet_arrived.notify_one();
     }
 
     /// Copies data until both connections are closed, or one of them fails.
     pub(super) async fn run(&self, mut upstream: TcpStream, device: &TunDevice) {
         let mut finished = Finished::default();
-        while let Some(awaited) = self.copy(&upstream, &mut finished, device) {
-            if self.has_finished() && !finished.to_upstream {
+        while let Some(wait) = self.copy(&upstream, &mut finished, device) {
+            if self.client_finished() && !finished.to_upstream {
                 finished.to_upstream = true;
                 // An error means that the proxy has closed the connection, which the next read reports.
                 let _ = upstream.shutdown().await;
             }
             let upstream_ready = async {
-                match awaited.upstream {
+                match wait.upstream {
                     Some(interest) => upstream.ready(interest).await,
                     None => pending().await,
                 }
             };
-            let pause_over = async {
-                match awaited.pause {
-                    Some(pause) => sleep(pause).await,
+            let delay_over = async {
+                match wait.delay {
+                    Some(delay) => sleep(delay).await,
                     None => pending().await,
                 }
             };
             tokio::select! {
-                () = self.news.notified() => {}
+                () = self.packet_arrived.notified() => {}
                 // The next read or write reports an error.
                 _ = upstream_ready => {}
-                () = pause_over => {}
+                () = delay_over => {}
             }
         }
     }
 
     /// Copies what can be copied without waiting. Returns `None` once the connection is over.
-    fn copy(&self, upstream: &TcpStream, finished: &mut Finished, device: &TunDevice) -> Option<Awaited> {
+    fn copy(&self, upstream: &TcpStream, finished: &mut Finished, device: &TunDevice) -> Option<CopyWait> {
         let mut connection = self.connection.borrow_mut();
         let socket = connection.socket();
         let is_full = to_upstream(socket, upstream).and_then(|is_full| {
@@ -89,7 +89,7 @@ impl Relayed {
             socket.abort();
         }
         connection.send(device);
-        if connection.is_over() {
+        if connection.is_closed() {
             return None;
         }
         let reads = (!finished.to_program && connection.socket().can_send()).then_some(Interest::READABLE);
@@ -98,11 +98,11 @@ impl Relayed {
             (Some(reads), Some(writes)) => Some(reads | writes),
             (reads, writes) => reads.or(writes),
         };
-        Some(Awaited { upstream, pause: connection.pause() })
+        Some(CopyWait { upstream, delay: connection.delay() })
     }
 
     /// Returns `true` if the program has closed its side, and everything that it sent was copied.
-    fn has_finished(&self) -> bool {
+    fn client_finished(&self) -> bool {
         let mut connection = self.connection.borrow_mut();
         let socket = connection.socket();
         let is_closed = matches!(socket.state(), State::CloseWait | State::Closing | State::LastAck);
@@ -113,7 +113,7 @@ impl Relayed {
 /// Sends the program's data to the proxy. Returns `true` if the proxy accepts no more at the moment.
 fn to_upstream(socket: &mut Socket<'static>, upstream: &TcpStream) -> io::Result<bool> {
     while socket.can_recv() {
-        match socket.recv(|bytes| moved(upstream.try_write(bytes))) {
+        match socket.recv(|bytes| with_count(upstream.try_write(bytes))) {
             Ok(Ok(_)) => {}
             Ok(Err(error)) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
             Ok(Err(error)) => return Err(error),
@@ -126,7 +126,7 @@ fn to_upstream(socket: &mut Socket<'static>, upstream: &TcpStream) -> io::Result
 /// Sends the proxy's data to the program. Returns `true` if the proxy has sent everything.
 fn to_program(socket: &mut Socket<'static>, upstream: &TcpStream) -> io::Result<bool> {
     while socket.can_send() {
-        match socket.send(|space| moved(upstream.try_read(space))) {
+        match socket.send(|space| with_count(upstream.try_read(space))) {
             Ok(Ok(0)) => return Ok(true),
             Ok(Ok(_)) => {}
             Ok(Err(error)) if error.kind() == ErrorKind::WouldBlock => break,
@@ -138,6 +138,6 @@ fn to_program(socket: &mut Socket<'static>, upstream: &TcpStream) -> io::Result<
 }
 
 /// Adds the number of moved bytes to a result.
-fn moved(result: io::Result<usize>) -> (usize, io::Result<usize>) {
+fn with_count(result: io::Result<usize>) -> (usize, io::Result<usize>) {
     (result.as_ref().copied().unwrap_or_default(), result)
 }

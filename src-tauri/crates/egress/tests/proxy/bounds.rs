@@ -1,17 +1,17 @@
 //! Tests the proxy's limits on lengths, durations and the number of connections.
 
-use crate::stage::{Options, Peer, Stage, TIMEOUT, head, refusal_of, rest};
+use crate::fixture::{Options, Peer, TIMEOUT, TestProxy, read_head, read_to_end, refusal_of};
 use ironcurtain_egress::{HostRules, ProxyLimits};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 /// Starts a proxy with the given limits, and an echo server behind it.
-async fn stage(limits: ProxyLimits) -> (Stage, Peer, String) {
+async fn proxy(limits: ProxyLimits) -> (TestProxy, Peer, String) {
     let peer = Peer::echo().await;
     let target = format!("127.0.0.1:{}", peer.port);
     let rules = HostRules::new([&target], [""; 0], false).unwrap();
-    (Stage::with(Options { rules, limits, ask: None }), peer, target)
+    (TestProxy::with(Options { rules, limits, ask: None }), peer, target)
 }
 
 fn short() -> ProxyLimits {
@@ -20,17 +20,17 @@ fn short() -> ProxyLimits {
 
 #[tokio::test]
 async fn a_slow_client_is_disconnected() {
-    let (stage, _peer, target) = stage(short()).await;
+    let (proxy, _peer, target) = proxy(short()).await;
     let begun = format!("CONNECT {target} HTTP/1.1\r\nHost");
     for start in [&b""[..], b"\x05", b"\x05\x01\x00\x05\x01\x00\x03\x09a", begun.as_bytes()] {
         let began = Instant::now();
-        let mut stream = stage.connect().await;
+        let mut stream = proxy.connect().await;
         stream.write_all(start).await.unwrap();
-        rest(&mut stream).await;
+        read_to_end(&mut stream).await;
         assert!(began.elapsed() >= Duration::from_millis(250), "{start:?}");
     }
     // A slow trickle of bytes does not extend the timeout.
-    let mut stream = stage.connect().await;
+    let mut stream = proxy.connect().await;
     let (mut read, mut write) = stream.split();
     let drip = async {
         let _ = write.write_all(b"GET http://a.test/ HTTP/1.1\r\n").await;
@@ -39,38 +39,39 @@ async fn a_slow_client_is_disconnected() {
         }
         std::future::pending::<()>().await;
     };
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let hung_up = tokio::select! {
         () = drip => unreachable!(),
-        ended = timeout(TIMEOUT, read.read_to_end(&mut heard)) => ended.is_ok(),
+        ended = timeout(TIMEOUT, read.read_to_end(&mut received)) => ended.is_ok(),
     };
     assert!(hung_up);
-    drop(stage.tunnel(&target).await);
+    drop(proxy.tunnel(&target).await);
 }
 
 #[tokio::test]
 async fn a_request_head_has_a_maximum_length() {
-    let (stage, _peer, target) = stage(ProxyLimits::default()).await;
+    let (proxy, _peer, target) = proxy(ProxyLimits::default()).await;
     let long =
         |n: usize| format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nX: {}\r\n\r\n", "a".repeat(n));
-    let mut stream = stage.connect().await;
+    let mut stream = proxy.connect().await;
     stream.write_all(long(30_000).as_bytes()).await.unwrap();
-    assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
-    let mut stream = stage.connect().await;
+    assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200"));
+    let mut stream = proxy.connect().await;
     // The proxy closes the connection during this write, which may therefore fail.
     let _ = stream.write_all(long(2_000_000).as_bytes()).await;
-    assert!(!rest(&mut stream).await.contains(" 200 "));
+    assert!(!read_to_end(&mut stream).await.contains(" 200 "));
     let many: String = (0..300).map(|n| format!("X-{n}: a\r\n")).collect();
-    let answer =
-        stage.say(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{many}\r\n").as_bytes()).await;
+    let answer = proxy
+        .send_and_read(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{many}\r\n").as_bytes())
+        .await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 }
 
 #[tokio::test]
 async fn an_idle_tunnel_is_closed_and_an_active_one_stays() {
-    let (stage, _peer, target) =
-        stage(ProxyLimits { idle: Duration::from_millis(600), ..ProxyLimits::default() }).await;
-    let (mut silent, mut lively) = (stage.tunnel(&target).await, stage.tunnel(&target).await);
+    let (proxy, _peer, target) =
+        proxy(ProxyLimits { idle: Duration::from_millis(600), ..ProxyLimits::default() }).await;
+    let (mut silent, mut lively) = (proxy.tunnel(&target).await, proxy.tunnel(&target).await);
     let ends = Instant::now() + Duration::from_millis(1500);
     let talk = async {
         while Instant::now() < ends {
@@ -79,31 +80,31 @@ async fn an_idle_tunnel_is_closed_and_an_active_one_stays() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let (silence, ()) = tokio::join!(rest(&mut silent), talk);
+    let (silence, ()) = tokio::join!(read_to_end(&mut silent), talk);
     assert_eq!(silence, "");
 }
 
 #[tokio::test]
 async fn each_direction_of_a_tunnel_closes_separately() {
-    let (stage, peer, target) = stage(ProxyLimits::default()).await;
-    let mut tunnel = stage.tunnel(&target).await;
+    let (proxy, peer, target) = proxy(ProxyLimits::default()).await;
+    let mut tunnel = proxy.tunnel(&target).await;
     let sent = "0123456789".repeat(100_000);
     let (mut read, mut write) = tunnel.split();
     let send = async {
         write.write_all(sent.as_bytes()).await.unwrap();
         write.shutdown().await.unwrap();
     };
-    let mut heard = String::new();
-    let ((), read) = tokio::join!(send, timeout(TIMEOUT, read.read_to_string(&mut heard)));
+    let mut received = String::new();
+    let ((), read) = tokio::join!(send, timeout(TIMEOUT, read.read_to_string(&mut received)));
     read.unwrap().unwrap();
-    assert!(heard == sent && peer.heard(1).await[0] == sent);
+    assert!(received == sent && peer.received(1).await[0] == sent);
 }
 
 #[tokio::test]
 async fn connections_over_the_limit_wait() {
-    let (stage, _peer, target) = stage(ProxyLimits { connections: 2, ..ProxyLimits::default() }).await;
-    let (first, second) = (stage.tunnel(&target).await, stage.tunnel(&target).await);
-    let mut third = Box::pin(stage.tunnel(&target));
+    let (proxy, _peer, target) = proxy(ProxyLimits { connections: 2, ..ProxyLimits::default() }).await;
+    let (first, second) = (proxy.tunnel(&target).await, proxy.tunnel(&target).await);
+    let mut third = Box::pin(proxy.tunnel(&target));
     assert!(timeout(Duration::from_millis(200), &mut third).await.is_err(), "the limit is reached");
     drop(first);
     drop(timeout(TIMEOUT, third).await.expect("a slot is free"));
@@ -112,19 +113,19 @@ async fn connections_over_the_limit_wait() {
 
 #[tokio::test]
 async fn stopping_the_proxy_closes_its_connections() {
-    let (stage, peer, target) = stage(ProxyLimits::default()).await;
-    let mut tunnel = stage.tunnel(&target).await;
+    let (proxy, peer, target) = proxy(ProxyLimits::default()).await;
+    let mut tunnel = proxy.tunnel(&target).await;
     tunnel.write_all(b"x").await.unwrap();
     assert_eq!(tunnel.read_u8().await.unwrap(), b'x');
-    drop(stage);
-    assert_eq!(rest(&mut tunnel).await, "");
-    assert_eq!(peer.heard(1).await, ["x"]);
+    drop(proxy);
+    assert_eq!(read_to_end(&mut tunnel).await, "");
+    assert_eq!(peer.received(1).await, ["x"]);
 }
 
 #[tokio::test]
 async fn an_endless_plain_response_is_cut_with_its_client() {
-    let (stage, _peer, target) = stage(short()).await;
-    let mut stream = stage.connect().await;
+    let (proxy, _peer, target) = proxy(short()).await;
+    let mut stream = proxy.connect().await;
     // The echoed request is not a valid response.
     stream
         .write_all(
@@ -133,6 +134,6 @@ async fn an_endless_plain_response_is_cut_with_its_client() {
         )
         .await
         .unwrap();
-    let (status, code, _) = refusal_of(&rest(&mut stream).await);
+    let (status, code, _) = refusal_of(&read_to_end(&mut stream).await);
     assert_eq!((status, code.as_str()), (502, "unreachable"));
 }

@@ -1,17 +1,17 @@
 //! Tests HTTP CONNECT and plain HTTP requests.
 
-use crate::stage::{Peer, Stage, head, refusal_of, rest};
+use crate::fixture::{Peer, TestProxy, read_head, read_to_end, refusal_of};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
 /// Starts a proxy that allows one local server, both by name and by address.
-async fn stage(answer: &'static str) -> (Stage, Peer) {
+async fn proxy(answer: &'static str) -> (TestProxy, Peer) {
     let peer = Peer::http(answer).await;
     let port = peer.port;
-    let stage = Stage::new(&[&format!("files.test:{port}"), &format!("127.0.0.1:{port}")], &[]);
-    stage.names.set("files.test", &["127.0.0.1"]);
-    (stage, peer)
+    let proxy = TestProxy::new(&[&format!("files.test:{port}"), &format!("127.0.0.1:{port}")], &[]);
+    proxy.names.set("files.test", &["127.0.0.1"]);
+    (proxy, peer)
 }
 
 fn get(url: &str, host: &str, more: &str) -> Vec<u8> {
@@ -20,18 +20,18 @@ fn get(url: &str, host: &str, more: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_plain_request_is_forwarded_without_proxy_headers() {
-    let (stage, peer) = stage("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: x\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n\r\nhi").await;
+    let (proxy, peer) = proxy("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: x\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n\r\nhi").await;
     let host = format!("Files.TEST.:{}", peer.port);
     let more = "Proxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\nX-Mine: 1\r\nX-Kept: a\r\nConnection: X-Mine, Host\r\nTE: trailers\r\nUpgrade: h2c\r\n";
-    let answer = stage.say(&get(&format!("http://{host}/a%20b?c=d"), &host, more)).await;
+    let answer = proxy.send_and_read(&get(&format!("http://{host}/a%20b?c=d"), &host, more)).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhi"), "{answer}");
     let (lower, kept) = (answer.to_lowercase(), ["x-end: 2"]);
     assert!(
         kept.iter().all(|k| lower.contains(k)) && !lower.contains("x-hop") && !lower.contains("keep-alive"),
         "{answer}"
     );
-    let heard = peer.heard(1).await;
-    let mut lines: Vec<_> = heard[0].trim_end().split("\r\n").map(str::to_lowercase).collect();
+    let received = peer.received(1).await;
+    let mut lines: Vec<_> = received[0].trim_end().split("\r\n").map(str::to_lowercase).collect();
     lines.sort();
     let expected = [
         "connection: close".to_owned(),
@@ -41,33 +41,33 @@ async fn a_plain_request_is_forwarded_without_proxy_headers() {
     ];
     assert_eq!(lines, expected);
     let recorded = format!("http files.test:{0} allowed by files.test:{0} [127.0.0.1]", peer.port);
-    assert_eq!(stage.events.lines(1).await, [recorded]);
+    assert_eq!(proxy.events.lines(1).await, [recorded]);
 }
 
 #[tokio::test]
 async fn bodies_pass_and_a_connection_carries_several_requests() {
-    let (stage, peer) = stage(OK).await;
+    let (proxy, peer) = proxy(OK).await;
     let host = format!("files.test:{}", peer.port);
-    let mut stream = stage.connect().await;
+    let mut stream = proxy.connect().await;
     let first = format!(
         "POST http://{host}/1 HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
     );
     stream.write_all(first.as_bytes()).await.unwrap();
-    assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
+    assert!(read_head(&mut stream).await.starts_with("HTTP/1.1 200"));
     let mut body = [0; 2];
     stream.read_exact(&mut body).await.unwrap();
     // The second request on the same connection is for a different host.
     stream.write_all(&get("http://other.test/", "other.test", "")).await.unwrap();
-    let (status, code, text) = refusal_of(&rest(&mut stream).await);
+    let (status, code, text) = refusal_of(&read_to_end(&mut stream).await);
     assert_eq!((status, code.as_str()), (403, "unknown-domain"));
     assert_eq!(text, "IronCurtain: `other.test:80` is not on the list of allowed domains.\n");
-    assert!(peer.heard(1).await[0].contains("3\r\nabc\r\n0\r\n\r\n"));
-    assert_eq!(stage.names.asked(), ["files.test"], "refused names are not resolved");
+    assert!(peer.received(1).await[0].contains("3\r\nabc\r\n0\r\n\r\n"));
+    assert_eq!(proxy.names.looked_up(), ["files.test"], "refused names are not resolved");
 }
 
 #[tokio::test]
 async fn ambiguous_requests_are_refused() {
-    let (stage, peer) = stage(OK).await;
+    let (proxy, peer) = proxy(OK).await;
     let host = format!("files.test:{}", peer.port);
     let url = format!("http://{host}/");
     for (what, bytes) in [
@@ -89,38 +89,41 @@ async fn ambiguous_requests_are_refused() {
         ("no port in CONNECT", b"CONNECT files.test HTTP/1.1\r\nHost: files.test\r\n\r\n".to_vec()),
         ("a login in CONNECT", format!("CONNECT u@{host} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes()),
     ] {
-        let answer = stage.say(&bytes).await;
+        let answer = proxy.send_and_read(&bytes).await;
         assert!(
             answer.starts_with("HTTP/1.1 400 ") || answer.starts_with("HTTP/1.0 400 "),
             "{what}: {answer:?}"
         );
     }
-    assert!(stage.say(&get(&url, &host, "")).await.ends_with("hi"), "the unambiguous request passes");
-    assert_eq!(peer.heard(1).await.len(), 1);
+    assert!(
+        proxy.send_and_read(&get(&url, &host, "")).await.ends_with("hi"),
+        "the unambiguous request passes"
+    );
+    assert_eq!(peer.received(1).await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_chunked_request_with_a_length_is_forwarded_as_chunked_only() {
-    let (stage, peer) = stage(OK).await;
+    let (proxy, peer) = proxy(OK).await;
     let host = format!("files.test:{}", peer.port);
     let request = format!(
         "POST http://{host}/ HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
     );
-    let answer = stage.say(request.as_bytes()).await;
-    let heard = match answer.starts_with("HTTP/1.1 200") {
-        true => peer.heard(1).await.remove(0).to_lowercase(),
+    let answer = proxy.send_and_read(request.as_bytes()).await;
+    let received = match answer.starts_with("HTTP/1.1 200") {
+        true => peer.received(1).await.remove(0).to_lowercase(),
         false => String::new(),
     };
-    assert!(!heard.contains("content-length") && !heard.contains("get / "), "{answer}\n{heard}");
+    assert!(!received.contains("content-length") && !received.contains("get / "), "{answer}\n{received}");
 }
 
 #[tokio::test]
 async fn every_refusal_gives_a_reason_and_is_recorded() {
-    let stage = Stage::new(
+    let proxy = TestProxy::new(
         &["a.test", "b.test:22", "*.pkg.test", "gone.test", "metadata.test", "127.0.0.1:1"],
         &["bad.pkg.test"],
     );
-    stage.names.set("metadata.test", &["8.8.8.8 169.254.169.254"]);
+    proxy.names.set("metadata.test", &["8.8.8.8 169.254.169.254"]);
     for (target, status, code, text) in [
         ("other.test:443", 403, "unknown-domain", "`other.test:443` is not on the list of allowed domains"),
         ("a.test:8443", 403, "unknown-domain", "`a.test:8443` is not on the list of allowed domains"),
@@ -162,9 +165,9 @@ async fn every_refusal_gives_a_reason_and_is_recorded() {
         ),
     ] {
         let expected = (status, code.to_owned(), format!("IronCurtain: {text}.\n"));
-        assert_eq!(stage.refusal(target).await, expected, "{target}");
+        assert_eq!(proxy.refusal(target).await, expected, "{target}");
     }
-    let lines = stage.events.lines(14).await;
+    let lines = proxy.events.lines(14).await;
     let expected = [
         "connect other.test:443 refused unknown-domain []",
         "connect a.test:8443 refused unknown-domain []",
@@ -186,17 +189,17 @@ async fn every_refusal_gives_a_reason_and_is_recorded() {
 
 #[tokio::test]
 async fn a_decision_that_cannot_be_recorded_refuses() {
-    let (stage, peer) = stage(OK).await;
+    let (proxy, peer) = proxy(OK).await;
     let target = format!("files.test:{}", peer.port);
-    *stage.events.broken.lock().unwrap() = Some("the disk is full".into());
-    let (status, code, text) = stage.refusal(&target).await;
+    *proxy.events.broken.lock().unwrap() = Some("the disk is full".into());
+    let (status, code, text) = proxy.refusal(&target).await;
     assert_eq!((status, code.as_str()), (403, "not-recorded"));
     assert_eq!(
         text,
         format!("IronCurtain: the decision on `{target}` could not be recorded: the disk is full.\n")
     );
-    *stage.events.broken.lock().unwrap() = None;
-    let mut tunnel = stage.tunnel(&target).await;
+    *proxy.events.broken.lock().unwrap() = None;
+    let mut tunnel = proxy.tunnel(&target).await;
     tunnel.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
-    assert!(rest(&mut tunnel).await.ends_with("hi"));
+    assert!(read_to_end(&mut tunnel).await.ends_with("hi"));
 }

@@ -11,12 +11,12 @@
 
 mod asking;
 mod bounds;
+mod fixture;
 mod http;
 mod namespace;
 mod outside;
 mod programs;
 mod socks;
 mod ssh;
-mod stage;
 mod tls;
 mod tun;

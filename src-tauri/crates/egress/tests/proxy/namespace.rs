@@ -3,8 +3,8 @@
 //!
 //! Needs no privileges, because the test re-executes itself in a user namespace.
 
+use ironcurtain_testkit::external_servers::ExternalServers;
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
-use ironcurtain_testkit::outside::Outside;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,7 +17,7 @@ pub const OWN: &str = "9.9.9.1";
 
 pub struct World {
     dir: tempfile::TempDir,
-    _outside: Outside,
+    _outside: ExternalServers,
 }
 
 /// Runs `body` in a new network namespace by executing the test with the full name `test` again in that namespace.
@@ -41,7 +41,7 @@ impl World {
         let servers = [PathBuf::from("/usr/bin/python3"), script].into_iter().chain(files);
         let near = [format!("{OWN}/24"), "10.9.9.1/24".to_owned(), "2620:fe::1/64".to_owned()];
         let far = [format!("{PUBLIC}/24"), format!("{PRIVATE}/24"), format!("{PUBLIC_V6}/64")];
-        let world = Self { _outside: Outside::start(servers, &near, &far), dir };
+        let world = Self { _outside: ExternalServers::start(servers, &near, &far), dir };
         world.write("hello.txt", "hello from outside");
         world
     }
@@ -75,7 +75,7 @@ impl World {
     }
 
     /// Returns the number of connections that sent data to the servers.
-    pub fn talks(&self) -> usize {
+    pub fn connection_count(&self) -> usize {
         self.log().iter().filter(|(_, _, bytes)| *bytes).count()
     }
 }

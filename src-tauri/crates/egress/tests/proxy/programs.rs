@@ -1,21 +1,21 @@
 //! Tests common network programs that are configured only by a sandboxed server's environment variables.
 
+use crate::fixture::TestProxy;
 use crate::namespace::{PRIVATE, PUBLIC, World, inside, run};
-use crate::stage::Stage;
 use ironcurtain_egress::environment;
 use std::ffi::OsStr;
 use std::process::{Command, Output};
 
-fn stage() -> Stage {
-    let stage = Stage::new(&["files.example.test", "sly.example.test"], &[]);
+fn proxy() -> TestProxy {
+    let proxy = TestProxy::new(&["files.example.test", "sly.example.test"], &[]);
     for (name, address) in [("files", PUBLIC), ("other", PUBLIC), ("sly", PRIVATE)] {
-        stage.names.set(&format!("{name}.example.test"), &[address]);
+        proxy.names.set(&format!("{name}.example.test"), &[address]);
     }
-    stage
+    proxy
 }
 
 /// Runs a program in a sandboxed server's environment. The program trusts the tests' certificate authority.
-pub async fn client<S: AsRef<OsStr>>(stage: &Stage, world: &World, program: &str, args: &[S]) -> Output {
+pub async fn client<S: AsRef<OsStr>>(proxy: &TestProxy, world: &World, program: &str, args: &[S]) -> Output {
     const TRUST: [&str; 6] = [
         "CURL_CA_BUNDLE",
         "SSL_CERT_FILE",
@@ -27,7 +27,7 @@ pub async fn client<S: AsRef<OsStr>>(stage: &Stage, world: &World, program: &str
     let mut command = Command::new(program);
     command.args(args).env_clear().env("HOME", world.path("")).current_dir(world.path(""));
     command.env("PATH", std::env::var_os("PATH").unwrap());
-    command.envs(environment(stage.address.port(), None)).envs(TRUST.map(|name| (name, world.ca())));
+    command.envs(environment(proxy.address.port(), None)).envs(TRUST.map(|name| (name, world.ca())));
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
@@ -41,7 +41,7 @@ pub fn outcome(output: &Output) -> Result<String, String> {
 #[test]
 fn curl() {
     inside("programs::curl", async |world| {
-        let stage = stage();
+        let proxy = proxy();
         let hello = Ok("hello from outside".to_owned());
         for more in [
             &["https://files.example.test/hello.txt"][..],
@@ -51,12 +51,12 @@ fn curl() {
                 "--noproxy",
                 "",
                 "--socks5-hostname",
-                &stage.address.to_string(),
+                &proxy.address.to_string(),
                 "https://files.example.test/hello.txt",
             ],
             &["-L", "http://files.example.test/redirect?https://files.example.test/hello.txt"],
         ] {
-            let got = client(&stage, &world, "curl", &[&["-sS"], more].concat()).await;
+            let got = client(&proxy, &world, "curl", &[&["-sS"], more].concat()).await;
             assert_eq!(outcome(&got), hello, "{more:?}");
         }
         for url in [
@@ -72,7 +72,7 @@ fn curl() {
             "http://files.example.test/redirect?http://sly.example.test/hello.txt",
             "http://files.example.test/redirect?https://other.example.test/",
         ] {
-            let got = outcome(&client(&stage, &world, "curl", &["-sS", "-f", "-L", url]).await);
+            let got = outcome(&client(&proxy, &world, "curl", &["-sS", "-f", "-L", url]).await);
             assert!(got.as_ref().is_err_and(|text| text.contains("403")), "{url}: {got:?}");
         }
         assert!(world.log().iter().all(|(host, ..)| host == PUBLIC));
@@ -91,16 +91,16 @@ fn git_over_https() {
             .args(["-ec", script, "sh"])
             .arg(&repository)
             .current_dir(work.parent().unwrap()));
-        let stage = stage();
+        let proxy = proxy();
         let clone = |host: &str| {
             [String::from("clone"), "-q".into(), format!("https://{host}/repo.git"), host.into()]
         };
         assert_eq!(
-            outcome(&client(&stage, &world, "git", &clone("files.example.test")).await),
+            outcome(&client(&proxy, &world, "git", &clone("files.example.test")).await),
             Ok(String::new())
         );
         assert_eq!(std::fs::read_to_string(world.path("files.example.test/a")).unwrap(), "one\n");
-        let refused = outcome(&client(&stage, &world, "git", &clone("other.example.test")).await);
+        let refused = outcome(&client(&proxy, &world, "git", &clone("other.example.test")).await);
         assert!(refused.as_ref().is_err_and(|text| text.contains("403")), "{refused:?}");
     });
 }
@@ -119,16 +119,16 @@ fn npm() {
             r#"{"name":"tiny","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"tiny","version":"1.0.0",
                "dist":{"tarball":"https://files.example.test/tiny.tgz"}}}}"#,
         );
-        let stage = stage();
+        let proxy = proxy();
         let install = |host: &str| {
             let registry = format!("https://{host}/npm/");
             let quiet =
                 ["--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=0"].map(String::from);
             [&["install".into(), "--registry".into(), registry, "tiny".into()][..], &quiet].concat()
         };
-        let refused = outcome(&client(&stage, &world, "npm", &install("other.example.test")).await);
+        let refused = outcome(&client(&proxy, &world, "npm", &install("other.example.test")).await);
         assert!(refused.as_ref().is_err_and(|text| text.contains("403")), "{refused:?}");
-        let installed = outcome(&client(&stage, &world, "npm", &install("files.example.test")).await);
+        let installed = outcome(&client(&proxy, &world, "npm", &install("files.example.test")).await);
         assert!(installed.is_ok() && world.path("node_modules/tiny/package.json").exists(), "{installed:?}");
     });
 }
@@ -146,17 +146,17 @@ w.close()";
         let wheel = "simple/tiny/tiny-1.0-py3-none-any.whl";
         world.write(wheel, "");
         run(Command::new("/usr/bin/python3").args(["-c", script]).arg(world.path("files").join(wheel)));
-        let stage = stage();
+        let proxy = proxy();
         let download = |host: &str| {
             let index = format!("https://{host}/simple/");
             ["download", "--retries", "0", "--disable-pip-version-check", "--index-url", &index, "tiny"]
                 .map(String::from)
         };
         let refused =
-            outcome(&client(&stage, &world, "/usr/bin/pip3", &download("other.example.test")).await);
+            outcome(&client(&proxy, &world, "/usr/bin/pip3", &download("other.example.test")).await);
         assert!(refused.as_ref().is_err_and(|text| text.contains("No matching distribution")), "{refused:?}");
-        assert_eq!(stage.events.lines(1).await, ["connect other.example.test:443 refused unknown-domain []"]);
-        let got = outcome(&client(&stage, &world, "/usr/bin/pip3", &download("files.example.test")).await);
+        assert_eq!(proxy.events.lines(1).await, ["connect other.example.test:443 refused unknown-domain []"]);
+        let got = outcome(&client(&proxy, &world, "/usr/bin/pip3", &download("files.example.test")).await);
         assert!(got.is_ok() && world.path("tiny-1.0-py3-none-any.whl").exists(), "{got:?}");
     });
 }
@@ -164,10 +164,10 @@ w.close()";
 #[test]
 fn python() {
     inside("programs::python", async |world| {
-        let stage = stage();
+        let proxy = proxy();
         let script = "import sys, urllib.request\nprint(urllib.request.urlopen(sys.argv[1]).read().decode())";
         let fetch = async |url: &str| {
-            outcome(&client(&stage, &world, "/usr/bin/python3", &["-c", script, url]).await)
+            outcome(&client(&proxy, &world, "/usr/bin/python3", &["-c", script, url]).await)
         };
         for scheme in ["http", "https"] {
             let url = format!("{scheme}://files.example.test/hello.txt");
@@ -184,7 +184,7 @@ fn python() {
 #[test]
 fn node() {
     inside("programs::node", async |world| {
-        let stage = stage();
+        let proxy = proxy();
         // Uses CONNECT, like Node.js proxy agents.
         let script = "
             const [host] = process.argv.slice(1), proxy = new URL(process.env.HTTPS_PROXY);
@@ -197,7 +197,7 @@ fn node() {
                         page.on('data', (part) => process.stdout.write(part));
                     }).on('error', fail);
                 }).end();";
-        let fetch = async |host: &str| outcome(&client(&stage, &world, "node", &["-e", script, host]).await);
+        let fetch = async |host: &str| outcome(&client(&proxy, &world, "node", &["-e", script, host]).await);
         assert_eq!(fetch("files.example.test").await, Ok("hello from outside".into()));
         assert_eq!(fetch("other.example.test").await, Err("403 unknown-domain\n".into()));
         assert_eq!(fetch("sly.example.test").await, Err("403 not-public\n".into()));

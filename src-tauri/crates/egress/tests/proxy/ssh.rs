@@ -1,8 +1,8 @@
 //! Tests git over ssh with the ssh command from the environment.
 
+use crate::fixture::TestProxy;
 use crate::namespace::{PUBLIC, World, inside, run};
 use crate::programs::outcome;
-use crate::stage::Stage;
 use ironcurtain_egress::environment;
 use std::process::Command;
 
@@ -27,16 +27,16 @@ END"#;
 fn git_over_ssh() {
     inside("ssh::git_over_ssh", async |world| {
         ssh_server(&world);
-        let stage = Stage::new(&["git.example.test:22", "files.example.test"], &[]);
-        stage.names.set("git.example.test", &[PUBLIC]);
-        stage.names.set("files.example.test", &[PUBLIC]);
+        let proxy = TestProxy::new(&["git.example.test:22", "files.example.test"], &[]);
+        proxy.names.set("git.example.test", &[PUBLIC]);
+        proxy.names.set("files.example.test", &[PUBLIC]);
         let push = async |host: &str| {
             let url = format!("ssh://person@{host}{}", world.path("files/repo.git").display());
             let directory = world.path(host);
             let script = "git init -q \"$1\" && cd \"$1\" && echo one > a && git add a \
                 && git -c user.name=t -c user.email=t@example.test commit -qm first && git push -q \"$2\" HEAD:refs/heads/pushed";
             let mut command = Command::new("sh");
-            command.args(["-ec", script, "sh"]).arg(directory).arg(url).envs(ssh_environment(&stage, &world));
+            command.args(["-ec", script, "sh"]).arg(directory).arg(url).envs(ssh_environment(&proxy, &world));
             outcome(&tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap())
         };
         let log = || std::fs::read_to_string(world.path("ssh.log")).unwrap_or_default();
@@ -52,15 +52,15 @@ fn git_over_ssh() {
             "connect git.example.test:22 allowed by git.example.test:22 [9.9.9.9]",
             "connect files.example.test:22 refused unknown-domain []",
         ];
-        assert_eq!(stage.events.lines(2).await, expected);
+        assert_eq!(proxy.events.lines(2).await, expected);
     });
 }
 
 /// Returns a sandboxed server's environment, extended with the user's ssh key.
-fn ssh_environment(stage: &Stage, world: &World) -> Vec<(String, String)> {
+fn ssh_environment(proxy: &TestProxy, world: &World) -> Vec<(String, String)> {
     let here = std::env::current_exe().unwrap();
     let program = here.ancestors().nth(2).unwrap().join("examples/egress-connect");
-    let mut env: Vec<_> = environment(stage.address.port(), program.to_str()).into_iter().collect();
+    let mut env: Vec<_> = environment(proxy.address.port(), program.to_str()).into_iter().collect();
     let key = world.path("person.key");
     let (_, ssh) = env.iter_mut().find(|(name, _)| name == "GIT_SSH_COMMAND").unwrap();
     let more = "-F none -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR";

@@ -1,7 +1,7 @@
 //! Tests port 443, on which only TLS with the allowed server name is forwarded.
 
+use crate::fixture::{Options, TestProxy, read_to_end};
 use crate::namespace::{PUBLIC, World, inside};
-use crate::stage::{Options, Stage, rest};
 use ironcurtain_egress::{HostRules, ProxyLimits};
 use std::process::Command;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// ClientHello that curl sends to `files.example.test`.
 const CURL: &[u8] = include_bytes!("../../src/hello/captured/curl.bin");
 
-fn stage() -> Stage {
+fn proxy() -> TestProxy {
     let rules = HostRules::new(["*.example.test", "*.example.test:8443", "9.9.9.9"], [""; 0], false).unwrap();
     let limits = ProxyLimits { handshake: Duration::from_secs(2), ..ProxyLimits::default() };
-    let stage = Stage::with(Options { rules, limits, ask: None });
-    stage.names.set("files.example.test", &[PUBLIC]);
-    stage.names.set("other.example.test", &[PUBLIC]);
-    stage
+    let proxy = TestProxy::with(Options { rules, limits, ask: None });
+    proxy.names.set("files.example.test", &[PUBLIC]);
+    proxy.names.set("other.example.test", &[PUBLIC]);
+    proxy
 }
 
 /// Returns `true` if OpenSSL's client completes a handshake.
-async fn s_client(stage: &Stage, world: &World, target: &str, more: &[&str]) -> bool {
+async fn s_client(proxy: &TestProxy, world: &World, target: &str, more: &[&str]) -> bool {
     let mut command = Command::new("openssl");
-    command.args(["s_client", "-proxy", &stage.address.to_string(), "-connect", target, "-brief", "-CAfile"]);
+    command.args(["s_client", "-proxy", &proxy.address.to_string(), "-connect", target, "-brief", "-CAfile"]);
     command.arg(world.ca()).args(more).stdin(std::process::Stdio::null());
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     String::from_utf8_lossy(&output.stderr).contains("CONNECTION ESTABLISHED")
@@ -31,7 +31,7 @@ async fn s_client(stage: &Stage, world: &World, target: &str, more: &[&str]) -> 
 #[test]
 fn the_client_hello_must_name_the_allowed_host() {
     inside("tls::the_client_hello_must_name_the_allowed_host", async |world| {
-        let stage = stage();
+        let proxy = proxy();
         let target = "files.example.test:443";
         for more in [
             &["-servername", "files.example.test"][..],
@@ -39,25 +39,25 @@ fn the_client_hello_must_name_the_allowed_host() {
             &["-servername", "files.example.test", "-tls1_2"],
             &["-servername", "files.example.test", "-max_send_frag", "512", "-split_send_frag", "512"],
         ] {
-            assert!(s_client(&stage, &world, target, more).await, "{more:?}");
+            assert!(s_client(&proxy, &world, target, more).await, "{more:?}");
         }
         assert!(
-            s_client(&stage, &world, "9.9.9.9:443", &["-noservername"]).await,
+            s_client(&proxy, &world, "9.9.9.9:443", &["-noservername"]).await,
             "an address that is spelled out"
         );
-        let talks = world.talks();
-        assert_eq!(talks, 5);
+        let connection_count = world.connection_count();
+        assert_eq!(connection_count, 5);
         for more in [
             &["-servername", "other.example.test"][..],
             &["-servername", "files.example.test.evil.test"],
             &["-servername", "files.example.test."],
             &["-noservername"],
         ] {
-            assert!(!s_client(&stage, &world, target, more).await, "{more:?}");
+            assert!(!s_client(&proxy, &world, target, more).await, "{more:?}");
         }
-        assert!(!s_client(&stage, &world, "9.9.9.9:443", &["-servername", "files.example.test"]).await);
-        assert_eq!(world.talks(), talks, "none of these reached the server");
-        let lines = stage.events.lines(15).await;
+        assert!(!s_client(&proxy, &world, "9.9.9.9:443", &["-servername", "files.example.test"]).await);
+        assert_eq!(world.connection_count(), connection_count, "none of these reached the server");
+        let lines = proxy.events.lines(15).await;
         let refused: Vec<_> =
             lines.iter().filter(|line| line.contains("refused")).map(String::as_str).collect();
         let expected = [
@@ -74,7 +74,7 @@ fn the_client_hello_must_name_the_allowed_host() {
 #[test]
 fn anything_but_a_client_hello_is_not_forwarded() {
     inside("tls::anything_but_a_client_hello_is_not_forwarded", async |world| {
-        let stage = stage();
+        let proxy = proxy();
         let broken = [&CURL[..40], &[0xff; 200]].concat();
         let never_ends = &CURL[..CURL.len() - 1];
         for bytes in [
@@ -86,22 +86,22 @@ fn anything_but_a_client_hello_is_not_forwarded() {
             &broken,
             never_ends,
         ] {
-            let mut tunnel = stage.tunnel("files.example.test:443").await;
+            let mut tunnel = proxy.tunnel("files.example.test:443").await;
             tunnel.write_all(bytes).await.unwrap();
-            assert_eq!(rest(&mut tunnel).await, "", "{bytes:?}");
+            assert_eq!(read_to_end(&mut tunnel).await, "", "{bytes:?}");
         }
         // The check is repeated over SOCKS, and with a client that closes early.
-        let mut socks = stage.connect().await;
+        let mut socks = proxy.connect().await;
         socks.write_all(b"\x05\x01\x00\x05\x01\x00\x03\x12files.example.test\x01\xbb").await.unwrap();
         socks.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
-        assert_eq!(rest(&mut socks).await.len(), 12, "two replies, and nothing from the server");
-        let mut early = stage.tunnel("files.example.test:443").await;
+        assert_eq!(read_to_end(&mut socks).await.len(), 12, "two replies, and nothing from the server");
+        let mut early = proxy.tunnel("files.example.test:443").await;
         early.write_all(&CURL[..100]).await.unwrap();
         early.shutdown().await.unwrap();
-        assert_eq!(rest(&mut early).await, "");
-        assert_eq!(world.talks(), 0);
+        assert_eq!(read_to_end(&mut early).await, "");
+        assert_eq!(world.connection_count(), 0);
         assert!(
-            stage
+            proxy
                 .events
                 .lines(18)
                 .await
@@ -116,8 +116,8 @@ fn anything_but_a_client_hello_is_not_forwarded() {
 #[test]
 fn a_split_client_hello_is_accepted_and_other_ports_carry_anything() {
     inside("tls::a_split_client_hello_is_accepted_and_other_ports_carry_anything", async |world| {
-        let stage = stage();
-        let mut tunnel = stage.tunnel("files.example.test:443").await;
+        let proxy = proxy();
+        let mut tunnel = proxy.tunnel("files.example.test:443").await;
         tunnel.set_nodelay(true).unwrap();
         for piece in CURL.chunks(7) {
             tunnel.write_all(piece).await.unwrap();
@@ -125,10 +125,10 @@ fn a_split_client_hello_is_accepted_and_other_ports_carry_anything() {
         }
         assert_eq!(tunnel.read_u8().await.unwrap(), 22, "the server sends a handshake record");
         assert!(
-            s_client(&stage, &world, "files.example.test:8443", &["-servername", "other.example.test"]).await
+            s_client(&proxy, &world, "files.example.test:8443", &["-servername", "other.example.test"]).await
         );
-        let mut plain = stage.tunnel("files.example.test:80").await;
+        let mut plain = proxy.tunnel("files.example.test:80").await;
         plain.write_all(b"GET /hello.txt HTTP/1.0\r\n\r\n").await.unwrap();
-        assert!(rest(&mut plain).await.ends_with("hello from outside"));
+        assert!(read_to_end(&mut plain).await.ends_with("hello from outside"));
     });
 }

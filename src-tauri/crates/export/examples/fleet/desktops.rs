@@ -7,7 +7,7 @@ use super::site::{Progress, Site};
 use super::spool::{ENTRIES_PER_CALL, Spool};
 use futures_util::FutureExt;
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_audit::{LogPlace, Written};
+use ironcurtain_audit::{ChainPosition, LogPosition};
 use ironcurtain_bundle::{BundleClient, BundleLocation, PolicyBundle, PollInterval, Poller, VerifyingKey};
 use ironcurtain_export::{
     DeviceKey, Endpoint, ExportState, Exporter, ExporterParts, PathForm, PathKey, SIGN_EVERY, SignedHead,
@@ -64,7 +64,7 @@ impl Followers {
         Self { updated, newest, _tasks: tasks }
     }
 
-    /// Resets the progress, and expects the bundle with this sequence number.
+    /// Resets the progress and expects the bundle with this sequence number.
     pub fn expect(&self, sequence: u64) {
         self.newest.store(sequence, Ordering::Relaxed);
         self.updated.reset();
@@ -73,7 +73,7 @@ impl Followers {
 
 /// Desktops that export their audit logs.
 pub struct Exporters {
-    synced: Vec<watch::Sender<Written>>,
+    synced: Vec<watch::Sender<ChainPosition>>,
     quiet: CancellationToken,
     ending: CancellationToken,
     tasks: JoinSet<()>,
@@ -94,8 +94,8 @@ impl Exporters {
             let head = watch::Sender::new(None);
             let parts = ExporterParts {
                 endpoint: Endpoint::new("http://collector.example:4318", []).expect("a URL"),
-                renewed: Box::new(|| std::future::ready(None).boxed()),
-                paths: PathForm::Hashed(PathKey::derived(&desktop.to_le_bytes())),
+                renew_endpoint: Box::new(|| std::future::ready(None).boxed()),
+                paths: PathForm::Hashed(PathKey::derive(&desktop.to_le_bytes())),
                 backlog: BACKLOG,
                 log: spool.log(),
                 state: spool.state_file(desktop),
@@ -103,11 +103,12 @@ impl Exporters {
                 synced: synced.subscribe(),
                 head: head.subscribe(),
                 metrics: Box::new(|| METRICS.to_owned()),
-                trouble: Box::new(|_| ()),
+                report_trouble: Box::new(|_| ()),
             };
-            let exporter = Exporter::new(parts, ExportState::starting_at(LogPlace::beginning()));
+            let exporter = Exporter::new(parts, ExportState::starting_at(LogPosition::beginning()));
             let mut random = Random::new(desktop, 1);
-            let exporter = exporter.expect("an exporter").simulated(site.dialer(), move || random.next());
+            let exporter =
+                exporter.expect("an exporter").with_simulation(site.dialer(), move || random.next());
             let (quiet, ending) = (exporters.quiet.clone(), exporters.ending.clone());
             let user = use_desktop(synced.clone(), spool.clone(), Random::new(desktop, 2));
             let signing = sign(synced.subscribe(), head, key.clone(), Random::new(desktop, 3));
@@ -146,7 +147,7 @@ impl Exporters {
 }
 
 /// Records calls at random times, as a Poisson process.
-async fn use_desktop(synced: watch::Sender<Written>, spool: Arc<Spool>, mut random: Random) {
+async fn use_desktop(synced: watch::Sender<ChainPosition>, spool: Arc<Spool>, mut random: Random) {
     for position in spool.positions.iter().step_by(ENTRIES_PER_CALL).skip(1) {
         let pause = CALL_EVERY.mul_f64(-(1.0 - random.next()).ln());
         tokio::time::sleep(pause).await;
@@ -157,7 +158,7 @@ async fn use_desktop(synced: watch::Sender<Written>, spool: Arc<Spool>, mut rand
 
 /// Signs the newest position if it has changed, as the trusted process does.
 async fn sign(
-    synced: watch::Receiver<Written>,
+    synced: watch::Receiver<ChainPosition>,
     head: watch::Sender<Option<SignedHead>>,
     key: Arc<DeviceKey>,
     mut random: Random,

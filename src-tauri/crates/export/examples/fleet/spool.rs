@@ -3,7 +3,8 @@
 //! - Each desktop has its own state file, and reads up to the entries that it has "recorded" so far.
 
 use ironcurtain_audit::{
-    Audit, CallResult, DecidedBy, Entry, Event, FollowedEntry, Follower, LogPlace, PolicyDecision, Written,
+    Audit, CallResult, ChainPosition, DecidedBy, Entry, Event, FollowedEntry, Follower, LogPosition,
+    PolicyDecision,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ pub const ENTRIES_PER_CALL: usize = 2;
 pub struct Spool {
     dir: tempfile::TempDir,
     /// Positions in the log. The first position is before all entries.
-    pub positions: Vec<Written>,
+    pub positions: Vec<ChainPosition>,
     numbers: HashMap<String, u64>,
 }
 
@@ -29,11 +30,11 @@ impl Spool {
         std::fs::create_dir(&log).expect("a directory");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let beginning = runtime.block_on(record(&log, calls));
-        let mut follower = Follower::new(&log, LogPlace::beginning());
+        let mut follower = Follower::new(&log, LogPosition::beginning());
         let (mut positions, mut numbers) = (vec![beginning], HashMap::new());
         while let Some(FollowedEntry::Entry { link, .. }) = follower.read_next().expect("a log") {
             numbers.insert(link, positions.len() as u64);
-            positions.push(follower.place().written.clone());
+            positions.push(follower.position().written.clone());
         }
         assert_eq!(numbers.len(), calls * ENTRIES_PER_CALL, "each entry has its own id");
         Self { dir, positions, numbers }
@@ -53,13 +54,13 @@ impl Spool {
     }
 }
 
-async fn record(log: &Path, calls: usize) -> Written {
+async fn record(log: &Path, calls: usize) -> ChainPosition {
     let audit = Audit::open(log, |_| ()).expect("a log");
     for n in 0..calls {
         let number = audit.record(decision(n)).await.expect("on record");
-        audit.record(Entry::end_of(number, CallResult::Ok, 3)).await.expect("on record");
+        audit.record(Entry::outcome_of(number, CallResult::Ok, 3)).await.expect("on record");
     }
-    audit.settle().await;
+    audit.flush().await;
     audit.opened_at().clone()
 }
 

@@ -1,8 +1,8 @@
 //! Tests entries that are sent again, dropped, or reported as lost.
 
 use crate::fake_collector::attribute;
-use crate::stage::{Stage, eventually};
-use ironcurtain_audit::{Written, check_all_written};
+use crate::stage::{Fixture, eventually};
+use ironcurtain_audit::{ChainPosition, check_all_written};
 use ironcurtain_export::{DeviceKey, ExportState, SignedHead};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use std::collections::BTreeSet;
@@ -10,71 +10,71 @@ use std::path::PathBuf;
 
 #[tokio::test]
 async fn only_entries_after_the_start_are_sent_once_each() {
-    let mut stage = Stage::new().await;
-    stage.start();
-    stage.record(3).await;
-    eventually("the entries are sent", || stage.collector.numbers() == [2, 3, 4]).await;
-    stage.record(2).await;
-    stage.stop().await;
-    assert_eq!(stage.collector.numbers(), [2, 3, 4, 5, 6]);
-    let state = stage.state();
+    let mut fixture = Fixture::new().await;
+    fixture.start();
+    fixture.record(3).await;
+    eventually("the entries are sent", || fixture.collector.numbers() == [2, 3, 4]).await;
+    fixture.record(2).await;
+    fixture.stop().await;
+    assert_eq!(fixture.collector.numbers(), [2, 3, 4, 5, 6]);
+    let state = fixture.state();
     assert_eq!((state.sent, state.dropped, state.refused, state.failure), (5, 0, 0, None));
-    let received = stage.collector.received();
+    let received = fixture.collector.received();
     let paths: BTreeSet<&str> = received.iter().map(|request| request.path.as_str()).collect();
     assert_eq!(paths, BTreeSet::from(["/v1/logs", "/v1/metrics"]));
     for request in &received {
         assert!(!String::from_utf8_lossy(&request.body).contains("summary"), "summaries stay here");
     }
     // After a restart, the export continues from the stored position.
-    stage.start();
-    stage.record(1).await;
-    stage.stop().await;
-    assert_eq!(stage.collector.numbers(), [2, 3, 4, 5, 6, 7]);
+    fixture.start();
+    fixture.record(1).await;
+    fixture.stop().await;
+    assert_eq!(fixture.collector.numbers(), [2, 3, 4, 5, 6, 7]);
 }
 
 /// Time at which the exporter is killed.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
-    /// Before the exporter ran.
+    /// Before the exporter runs.
     Before,
-    /// After the collector received the request, before it answers.
+    /// After the collector receives the request but before it answers.
     During,
-    /// After the exporter stored the answer.
+    /// After the exporter stores the answer.
     After,
 }
 
 #[tokio::test]
 async fn nothing_is_lost_by_kills_and_ids_are_stable() {
-    let mut stage = Stage::new().await;
-    stage.start();
-    stage.kill().await;
+    let mut fixture = Fixture::new().await;
+    fixture.start();
+    fixture.kill().await;
     let mut last = 1;
     for kill in [Kill::Before, Kill::During, Kill::After, Kill::During, Kill::Before] {
-        stage.record(20).await;
+        fixture.record(20).await;
         last += 20;
-        let requests = stage.collector.received().len();
+        let requests = fixture.collector.received().len();
         match kill {
-            Kill::Before => stage.start(),
+            Kill::Before => fixture.start(),
             Kill::During => {
-                let hold = stage.collector.hold();
-                stage.start();
-                eventually("a request arrives", || stage.collector.received().len() > requests).await;
-                stage.kill().await;
+                let hold = fixture.collector.hold();
+                fixture.start();
+                eventually("a request arrives", || fixture.collector.received().len() > requests).await;
+                fixture.kill().await;
                 drop(hold);
                 continue;
             }
             Kill::After => {
-                stage.start();
-                eventually("the answer is noted", || stage.state().place.written.entries == last).await;
+                fixture.start();
+                eventually("the answer is noted", || fixture.state().position.written.entries == last).await;
             }
         }
-        stage.kill().await;
-        assert_eq!(stage.collector.received().len() > requests, matches!(kill, Kill::After), "{kill:?}");
+        fixture.kill().await;
+        assert_eq!(fixture.collector.received().len() > requests, matches!(kill, Kill::After), "{kill:?}");
     }
-    stage.start();
-    eventually("everything is sent", || stage.collector.numbers().contains(&last)).await;
-    stage.stop().await;
-    let records = stage.collector.accepted();
+    fixture.start();
+    eventually("everything is sent", || fixture.collector.numbers().contains(&last)).await;
+    fixture.stop().await;
+    let records = fixture.collector.accepted();
     let distinct: BTreeSet<(u64, String)> = records
         .iter()
         .map(|record| {
@@ -84,9 +84,10 @@ async fn nothing_is_lost_by_kills_and_ids_are_stable() {
         .collect();
     assert!(distinct.iter().map(|(number, _)| *number).eq(2..=last), "each entry has one id");
     assert!(records.len() > distinct.len(), "the kills during a request made the exporter send again");
-    let written: Vec<_> = distinct.into_iter().map(|(entries, head)| Written { entries, head }).collect();
+    let written: Vec<_> =
+        distinct.into_iter().map(|(entries, head)| ChainPosition { entries, head }).collect();
     assert_eq!(
-        check_all_written(&stage.log(), &written).unwrap().problem,
+        check_all_written(&fixture.log(), &written).unwrap().problem,
         None,
         "ids are the hashes of the log"
     );
@@ -94,22 +95,22 @@ async fn nothing_is_lost_by_kills_and_ids_are_stable() {
 
 #[tokio::test]
 async fn entries_beyond_the_limit_are_given_up_and_reported_with_their_hashes() {
-    let mut stage = Stage::new().await;
-    stage.backlog = 6000;
-    stage.collector.answer("503 Service Unavailable", "");
-    stage.start();
-    stage.record(100).await;
-    eventually("entries are given up", || stage.state().dropped > 0).await;
-    stage.collector.accept();
-    eventually("the rest is sent", || stage.collector.numbers().last() == Some(&101)).await;
-    stage.stop().await;
-    let numbers = stage.collector.numbers();
-    let state = stage.state();
+    let mut fixture = Fixture::new().await;
+    fixture.backlog = 6000;
+    fixture.collector.answer("503 Service Unavailable", "");
+    fixture.start();
+    fixture.record(100).await;
+    eventually("entries are given up", || fixture.state().dropped > 0).await;
+    fixture.collector.accept();
+    eventually("the rest is sent", || fixture.collector.numbers().last() == Some(&101)).await;
+    fixture.stop().await;
+    let numbers = fixture.collector.numbers();
+    let state = fixture.state();
     let first = *numbers.first().unwrap();
     assert_eq!(numbers, (first..=101).collect::<Vec<_>>());
     assert_eq!((state.dropped, state.sent), (first - 2, 102 - first + 1), "{state:?}");
     assert!(state.lost.is_empty(), "the loss is reported");
-    let lost = stage
+    let lost = fixture
         .collector
         .accepted()
         .into_iter()
@@ -119,60 +120,60 @@ async fn entries_beyond_the_limit_are_given_up_and_reported_with_their_hashes() 
     assert_eq!((number("ironcurtain.lost.first"), number("ironcurtain.lost.last")), (2, first - 1));
     let hash = |name: &str| attribute(&lost, name).unwrap();
     let around = [
-        Written { entries: 1, head: hash("ironcurtain.lost.after") },
-        Written { entries: first - 1, head: hash("ironcurtain.lost.until") },
+        ChainPosition { entries: 1, head: hash("ironcurtain.lost.after") },
+        ChainPosition { entries: first - 1, head: hash("ironcurtain.lost.until") },
     ];
-    assert_eq!(check_all_written(&stage.log(), &around).unwrap().problem, None, "the chain proves which");
+    assert_eq!(check_all_written(&fixture.log(), &around).unwrap().problem, None, "the chain proves which");
 }
 
 #[tokio::test]
 async fn damaged_state_sends_again_with_the_same_ids() {
-    let mut stage = Stage::new().await;
-    stage.start();
-    stage.record(10).await;
-    stage.stop().await;
+    let mut fixture = Fixture::new().await;
+    fixture.start();
+    fixture.record(10).await;
+    fixture.stop().await;
     let before: BTreeSet<_> =
-        stage.collector.accepted().iter().map(|record| attribute(record, "log.record.uid")).collect();
-    std::fs::write(stage.state_file(), "{\"place\":").unwrap();
-    stage.start();
-    stage.record(1).await;
-    stage.stop().await;
+        fixture.collector.accepted().iter().map(|record| attribute(record, "log.record.uid")).collect();
+    std::fs::write(fixture.state_file(), "{\"place\":").unwrap();
+    fixture.start();
+    fixture.record(1).await;
+    fixture.stop().await;
     let after: BTreeSet<_> =
-        stage.collector.accepted().iter().map(|record| attribute(record, "log.record.uid")).collect();
+        fixture.collector.accepted().iter().map(|record| attribute(record, "log.record.uid")).collect();
     assert!(after.is_superset(&before));
     // Entry 1 was written before the export started. It is sent because the position is unknown.
     assert_eq!(after.len(), before.len() + 2);
-    assert_eq!(stage.state().dropped, 0);
+    assert_eq!(fixture.state().dropped, 0);
 }
 
 #[tokio::test]
 async fn state_that_cannot_be_written_does_not_stop_the_export() {
-    let mut stage = Stage::new().await;
-    let folder = stage.dir.path().join("export.json");
+    let mut fixture = Fixture::new().await;
+    let folder = fixture.dir.path().join("export.json");
     std::fs::create_dir(&folder).unwrap();
-    stage.start();
-    stage.record(3).await;
-    eventually("the entries are sent", || stage.collector.numbers().ends_with(&[2, 3, 4])).await;
+    fixture.start();
+    fixture.record(3).await;
+    eventually("the entries are sent", || fixture.collector.numbers().ends_with(&[2, 3, 4])).await;
     std::fs::remove_dir(&folder).unwrap();
-    stage.record(1).await;
-    stage.stop().await;
-    assert_eq!(stage.state().place.written.entries, 5);
+    fixture.record(1).await;
+    fixture.stop().await;
+    assert_eq!(fixture.state().position.written.entries, 5);
 }
 
 #[tokio::test]
 async fn signed_head_is_sent_until_it_is_accepted() {
-    let mut stage = Stage::new().await;
+    let mut fixture = Fixture::new().await;
     let key = DeviceKey::generate().unwrap();
-    stage.collector.answer("503 Service Unavailable", "");
-    stage.start();
-    stage.record(1).await;
-    let head = SignedHead::sign(&key, &stage.audit.standing().0, 7);
-    stage.head.send_replace(Some(head.clone()));
-    eventually("the collector was asked", || !stage.collector.received().is_empty()).await;
-    stage.collector.accept();
-    eventually("the head is sent", || stage.state().head == 2).await;
-    stage.stop().await;
-    let heads: Vec<_> = stage
+    fixture.collector.answer("503 Service Unavailable", "");
+    fixture.start();
+    fixture.record(1).await;
+    let head = SignedHead::sign(&key, &fixture.audit.status().0, 7);
+    fixture.head.send_replace(Some(head.clone()));
+    eventually("the collector was asked", || !fixture.collector.received().is_empty()).await;
+    fixture.collector.accept();
+    eventually("the head is sent", || fixture.state().head == 2).await;
+    fixture.stop().await;
+    let heads: Vec<_> = fixture
         .collector
         .accepted()
         .into_iter()
@@ -180,32 +181,32 @@ async fn signed_head_is_sent_until_it_is_accepted() {
         .collect();
     assert_eq!(heads.len(), 1);
     assert!(format!("{:?}", heads[0].body).contains(&head.signature));
-    assert_eq!(ExportState::read(&stage.state_file()).unwrap().unwrap().head, 2);
+    assert_eq!(ExportState::read(&fixture.state_file()).unwrap().unwrap().head, 2);
 }
 
 #[tokio::test]
 async fn shutdown_during_a_request_sends_the_rest_and_the_newest_head() {
-    let mut stage = Stage::new().await;
+    let mut fixture = Fixture::new().await;
     let key = DeviceKey::generate().unwrap();
-    let hold = stage.collector.hold();
-    stage.start();
-    stage.record(1).await;
-    eventually("a request arrives", || !stage.collector.received().is_empty()).await;
-    stage.record(5).await;
-    let head = SignedHead::sign(&key, &stage.audit.standing().0, 7);
-    stage.head.send_replace(Some(head));
-    stage.cancel();
+    let hold = fixture.collector.hold();
+    fixture.start();
+    fixture.record(1).await;
+    eventually("a request arrives", || !fixture.collector.received().is_empty()).await;
+    fixture.record(5).await;
+    let head = SignedHead::sign(&key, &fixture.audit.status().0, 7);
+    fixture.head.send_replace(Some(head));
+    fixture.cancel();
     drop(hold);
-    stage.stop().await;
-    assert_eq!(stage.collector.numbers(), (2..=7).collect::<Vec<_>>());
-    assert_eq!(stage.state().head, 7);
+    fixture.stop().await;
+    assert_eq!(fixture.collector.numbers(), (2..=7).collect::<Vec<_>>());
+    assert_eq!(fixture.state().head, 7);
     let is_head = |record: &LogRecord| record.event_name == "ironcurtain.head";
-    assert_eq!(stage.collector.accepted().iter().filter(|record| is_head(record)).count(), 1);
+    assert_eq!(fixture.collector.accepted().iter().filter(|record| is_head(record)).count(), 1);
 }
 
 /// Returns the log file that contains a text.
-fn file_with(stage: &Stage, text: &str) -> PathBuf {
-    let mut files = std::fs::read_dir(stage.log()).unwrap().map(|file| file.unwrap().path());
+fn file_with(fixture: &Fixture, text: &str) -> PathBuf {
+    let mut files = std::fs::read_dir(fixture.log()).unwrap().map(|file| file.unwrap().path());
     let is_it = |file: &PathBuf| {
         file.extension().is_some_and(|kind| kind == "jsonl")
             && std::fs::read_to_string(file).unwrap().contains(text)
@@ -215,47 +216,47 @@ fn file_with(stage: &Stage, text: &str) -> PathBuf {
 
 #[tokio::test]
 async fn entries_of_a_new_log_beyond_the_limit_are_counted() {
-    let mut stage = Stage::new().await;
-    stage.start();
-    stage.record(30).await;
-    eventually("they are sent", || stage.collector.numbers().last() == Some(&31)).await;
-    stage.stop().await;
-    let before = stage.collector.numbers().len();
-    stage.replace_log();
-    stage.record(100).await;
-    stage.backlog = 6000;
-    stage.start();
-    eventually("the rest is sent", || stage.collector.numbers().last() == Some(&100)).await;
-    stage.stop().await;
-    let numbers = stage.collector.numbers().split_off(before);
+    let mut fixture = Fixture::new().await;
+    fixture.start();
+    fixture.record(30).await;
+    eventually("they are sent", || fixture.collector.numbers().last() == Some(&31)).await;
+    fixture.stop().await;
+    let before = fixture.collector.numbers().len();
+    fixture.replace_log();
+    fixture.record(100).await;
+    fixture.backlog = 6000;
+    fixture.start();
+    eventually("the rest is sent", || fixture.collector.numbers().last() == Some(&100)).await;
+    fixture.stop().await;
+    let numbers = fixture.collector.numbers().split_off(before);
     let first = numbers[0];
     assert!(first > 1 && numbers == (first..=100).collect::<Vec<_>>(), "{numbers:?}");
-    assert_eq!(stage.state().dropped, first - 1);
+    assert_eq!(fixture.state().dropped, first - 1);
 }
 
 #[tokio::test]
 async fn missing_file_is_reported_and_the_rest_is_sent() {
-    let mut stage = Stage::new().await;
-    stage.collector.answer("503 Service Unavailable", "");
-    stage.start();
-    eventually("the position is stored", || stage.state_file().exists()).await;
-    stage.stop().await;
-    stage.record(100).await;
-    let file = file_with(&stage, "\"seq\":40,");
+    let mut fixture = Fixture::new().await;
+    fixture.collector.answer("503 Service Unavailable", "");
+    fixture.start();
+    eventually("the position is stored", || fixture.state_file().exists()).await;
+    fixture.stop().await;
+    fixture.record(100).await;
+    let file = file_with(&fixture, "\"seq\":40,");
     let text = std::fs::read_to_string(&file).unwrap();
     let missing: Vec<u64> = text
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["seq"].as_u64().unwrap())
         .collect();
     std::fs::remove_file(file).unwrap();
-    stage.collector.accept();
-    stage.start();
-    eventually("the rest is sent", || stage.collector.numbers().last() == Some(&101)).await;
-    stage.stop().await;
+    fixture.collector.accept();
+    fixture.start();
+    eventually("the rest is sent", || fixture.collector.numbers().last() == Some(&101)).await;
+    fixture.stop().await;
     let expected: Vec<u64> = (2..=101).filter(|number| !missing.contains(number)).collect();
-    assert_eq!(stage.collector.numbers(), expected);
-    assert_eq!(stage.state().dropped, missing.len() as u64);
-    let lost = stage.collector.accepted();
+    assert_eq!(fixture.collector.numbers(), expected);
+    assert_eq!(fixture.state().dropped, missing.len() as u64);
+    let lost = fixture.collector.accepted();
     let lost = lost.iter().find(|record| record.event_name == "ironcurtain.lost").unwrap();
     let number = |name| attribute(lost, name).unwrap().parse::<u64>().unwrap();
     assert_eq!(number("ironcurtain.lost.first"), missing[0]);

@@ -1,7 +1,7 @@
 //! Tests hostile collectors: endless, misleading and malformed responses.
 
 use crate::fake_collector::FakeCollector;
-use crate::stage::{Stage, eventually};
+use crate::stage::{Fixture, eventually};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ironcurtain_export::{DeliveryError, Endpoint, probe};
@@ -96,23 +96,23 @@ async fn collector_that_never_answers_is_given_up() {
 
 #[tokio::test]
 async fn nothing_listens_and_recording_goes_on() {
-    let mut stage = Stage::new().await;
+    let mut fixture = Fixture::new().await;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let right = std::mem::replace(&mut stage.collector.port, port);
-    stage.start();
-    stage.record(2000).await;
-    let told = stage.told.clone();
+    let right = std::mem::replace(&mut fixture.collector.port, port);
+    fixture.start();
+    fixture.record(2000).await;
+    let trouble = fixture.trouble.clone();
     let is_told =
-        || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains("failed to connect"));
+        || trouble.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains("failed to connect"));
     eventually("the user is notified", is_told).await;
-    stage.kill().await;
-    stage.collector.port = right;
-    stage.start();
-    eventually("everything is sent", || stage.collector.numbers().last() == Some(&2001)).await;
-    stage.stop().await;
-    assert_eq!(stage.collector.numbers(), (2..=2001).collect::<Vec<_>>());
+    fixture.kill().await;
+    fixture.collector.port = right;
+    fixture.start();
+    eventually("everything is sent", || fixture.collector.numbers().last() == Some(&2001)).await;
+    fixture.stop().await;
+    assert_eq!(fixture.collector.numbers(), (2..=2001).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -146,18 +146,18 @@ fn forge_last_entry(log: &std::path::Path) {
 
 #[tokio::test]
 async fn entry_that_another_program_forged_is_not_exported() {
-    let mut stage = Stage::new().await;
-    stage.start();
-    stage.record(1).await;
-    stage.stop().await;
-    stage.record(2).await;
-    forge_last_entry(&stage.log());
-    assert!(ironcurtain_audit::check(&stage.log()).unwrap().intact(), "the file alone looks intact");
-    stage.start();
-    let told = stage.told.clone();
+    let mut fixture = Fixture::new().await;
+    fixture.start();
+    fixture.record(1).await;
+    fixture.stop().await;
+    fixture.record(2).await;
+    forge_last_entry(&fixture.log());
+    assert!(ironcurtain_audit::check(&fixture.log()).unwrap().intact(), "the file alone looks intact");
+    fixture.start();
+    let trouble = fixture.trouble.clone();
     let words = "entry 4 is not the one that was written";
-    let is_told = || told.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains(words));
+    let is_told = || trouble.lock().unwrap().as_ref().is_some_and(|text: &String| text.contains(words));
     eventually("the user is notified", is_told).await;
-    stage.stop().await;
-    assert_eq!(stage.collector.numbers(), [2]);
+    fixture.stop().await;
+    assert_eq!(fixture.collector.numbers(), [2]);
 }

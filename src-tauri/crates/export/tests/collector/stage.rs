@@ -2,7 +2,7 @@
 
 use crate::fake_collector::FakeCollector;
 use futures_util::FutureExt;
-use ironcurtain_audit::{Audit, Entry, Event, Keeping};
+use ironcurtain_audit::{Audit, Entry, Event, LogOptions};
 use ironcurtain_export::{Endpoint, ExportState, Exporter, ExporterParts, PathForm, SignedHead};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 /// Maximum duration of each wait in a test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub struct Stage {
+pub struct Fixture {
     pub collector: FakeCollector,
     pub audit: Audit,
     pub dir: tempfile::TempDir,
     /// Problem that is reported to the user, if any.
-    pub told: Arc<Mutex<Option<String>>>,
+    pub trouble: Arc<Mutex<Option<String>>>,
     pub head: watch::Sender<Option<SignedHead>>,
     pub backlog: u64,
     /// Token that is currently stored.
@@ -27,7 +27,7 @@ pub struct Stage {
     running: Option<(JoinHandle<()>, CancellationToken)>,
 }
 
-impl Stage {
+impl Fixture {
     pub async fn new() -> Self {
         Self::in_folder(&std::env::temp_dir()).await
     }
@@ -35,20 +35,20 @@ impl Stage {
     pub async fn in_folder(folder: &Path) -> Self {
         let dir = tempfile::tempdir_in(folder).unwrap();
         std::fs::create_dir(dir.path().join("audit")).unwrap();
-        let keeping = Keeping { file_bytes: 4000, ..Keeping::new(&dir.path().join("audit")) };
-        let audit = Audit::keep(keeping, |_| ()).unwrap();
-        let stage = Self {
+        let options = LogOptions { file_bytes: 4000, ..LogOptions::new(&dir.path().join("audit")) };
+        let audit = Audit::open_with(options, |_| ()).unwrap();
+        let fixture = Self {
             collector: FakeCollector::start(),
             audit,
             dir,
-            told: Arc::default(),
+            trouble: Arc::default(),
             head: watch::Sender::new(None),
             backlog: 64 << 20,
             token: Arc::default(),
             running: None,
         };
-        stage.record(1).await;
-        stage
+        fixture.record(1).await;
+        fixture
     }
 
     pub fn log(&self) -> PathBuf {
@@ -68,11 +68,11 @@ impl Stage {
         for _ in 0..count {
             self.audit.record(Entry::new(Event::Session, "a summary that is not exported")).await.unwrap();
         }
-        self.audit.settle().await;
+        self.audit.flush().await;
     }
 
     pub fn parts(&self) -> ExporterParts {
-        let told = self.told.clone();
+        let trouble = self.trouble.clone();
         let (url, token) = (self.collector.url(), self.token.clone());
         let endpoint = move || {
             let header = ("Authorization".to_owned(), format!("Bearer {}", token.lock().unwrap()));
@@ -80,7 +80,7 @@ impl Stage {
         };
         ExporterParts {
             endpoint: endpoint(),
-            renewed: Box::new(move || std::future::ready(Some(endpoint())).boxed()),
+            renew_endpoint: Box::new(move || std::future::ready(Some(endpoint())).boxed()),
             paths: PathForm::Full,
             backlog: self.backlog,
             log: self.log(),
@@ -91,15 +91,15 @@ impl Stage {
             metrics: Box::new(|| {
                 "# TYPE ironcurtain_sessions_open gauge\nironcurtain_sessions_open 3\n".to_owned()
             }),
-            trouble: Box::new(move |trouble| *told.lock().unwrap() = trouble),
+            report_trouble: Box::new(move |message| *trouble.lock().unwrap() = message),
         }
     }
 
     pub fn start(&mut self) {
-        let ending = CancellationToken::new();
+        let shutdown = CancellationToken::new();
         let state = ExportState::open(&self.state_file(), &self.log(), self.backlog).unwrap();
         let exporter = Exporter::new(self.parts(), state).unwrap();
-        self.running = Some((tokio::spawn(exporter.run(ending.clone())), ending));
+        self.running = Some((tokio::spawn(exporter.run(shutdown.clone())), shutdown));
     }
 
     /// Replaces the log with an empty one.
@@ -107,8 +107,8 @@ impl Stage {
         let log = self.log();
         std::fs::remove_dir_all(&log).unwrap();
         std::fs::create_dir(&log).unwrap();
-        let keeping = Keeping { file_bytes: 4000, ..Keeping::new(&log) };
-        self.audit = Audit::keep(keeping, |_| ()).unwrap();
+        let options = LogOptions { file_bytes: 4000, ..LogOptions::new(&log) };
+        self.audit = Audit::open_with(options, |_| ()).unwrap();
     }
 
     /// Starts the shutdown.
@@ -118,8 +118,8 @@ impl Stage {
 
     /// Shuts the exporter down and waits until it has finished.
     pub async fn stop(&mut self) {
-        let (task, ending) = self.running.take().unwrap();
-        ending.cancel();
+        let (task, shutdown) = self.running.take().unwrap();
+        shutdown.cancel();
         task.await.unwrap();
     }
 

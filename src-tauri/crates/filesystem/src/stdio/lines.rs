@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, BufReader, Read};
 
 /// Maximum capacity in bytes of the buffer that is kept between lines.
-const KEPT: usize = 64 * 1024;
+const BUFFER_LEN: usize = 64 * 1024;
 
 /// Reader that skips lines longer than the limit.
 pub(super) struct Lines<R> {
@@ -25,13 +25,13 @@ pub(super) enum Line<'a> {
 
 impl<R: Read> Lines<R> {
     pub(super) fn new(input: R, limit: usize) -> Self {
-        Self { input: BufReader::with_capacity(KEPT, input), line: Vec::new(), limit }
+        Self { input: BufReader::with_capacity(BUFFER_LEN, input), line: Vec::new(), limit }
     }
 
     /// Reads the next line.
     pub(super) fn next(&mut self) -> io::Result<Line<'_>> {
         self.line.clear();
-        self.line.shrink_to(KEPT);
+        self.line.shrink_to(BUFFER_LEN);
         let mut too_long = false;
         loop {
             let available = match self.input.fill_buf() {
@@ -42,16 +42,16 @@ impl<R: Read> Lines<R> {
             };
             let mut parts = available.splitn(2, |byte| *byte == b'\n');
             let part = parts.next().unwrap_or_default();
-            let ended = parts.next().is_some();
+            let is_complete = parts.next().is_some();
             too_long |= self.line.len().saturating_add(part.len()) > self.limit;
             if too_long {
                 self.line.clear();
             } else {
                 self.line.extend_from_slice(part);
             }
-            let consumed = part.len().saturating_add(usize::from(ended));
+            let consumed = part.len().saturating_add(usize::from(is_complete));
             self.input.consume(consumed);
-            match (ended, too_long) {
+            match (is_complete, too_long) {
                 (true, true) => return Ok(Line::TooLong),
                 (true, false) => return Ok(Line::Whole(&self.line)),
                 (false, _) => {}

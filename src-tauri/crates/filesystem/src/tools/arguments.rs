@@ -1,6 +1,6 @@
 //! Typed access to a tool call's arguments.
 //!
-//! - Error messages match those of the reference server, so that agents correct their calls in the same way.
+//! - Error messages match those of the reference server so that agents correct their calls in the same way.
 //! - Unknown arguments are ignored.
 
 use rmcp::model::JsonObject;
@@ -20,8 +20,8 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns a required string argument.
-    pub(super) fn text(&self, name: &str) -> Result<&str, ToolError> {
-        self.text_in(self.values.get(name), name)
+    pub(super) fn string(&self, name: &str) -> Result<&str, ToolError> {
+        self.string_at(self.values.get(name), name)
     }
 
     /// Returns an optional number argument.
@@ -57,15 +57,15 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns a required list of strings.
-    pub(super) fn texts(&self, name: &str) -> Result<Vec<&str>, ToolError> {
+    pub(super) fn strings(&self, name: &str) -> Result<Vec<&str>, ToolError> {
         let items = self.items(name)?;
-        let text = |(index, item)| self.text_in(Some(item), &format!("{name}[{index}]"));
+        let text = |(index, item)| self.string_at(Some(item), &format!("{name}[{index}]"));
         items.iter().enumerate().map(text).collect()
     }
 
     /// Returns an optional list of strings, or an empty list if it is missing.
-    pub(super) fn texts_or_none(&self, name: &str) -> Result<Vec<&str>, ToolError> {
-        if self.values.contains_key(name) { self.texts(name) } else { Ok(Vec::new()) }
+    pub(super) fn optional_strings(&self, name: &str) -> Result<Vec<&str>, ToolError> {
+        if self.values.contains_key(name) { self.strings(name) } else { Ok(Vec::new()) }
     }
 
     /// Returns a required list of objects with two string fields each.
@@ -76,8 +76,8 @@ impl<'a> Arguments<'a> {
                 return Err(self.mismatch("object", Some(item), &format!("{name}[{index}]")));
             }
             Ok([
-                self.text_in(item.get(first), &format!("{name}[{index}].{first}"))?,
-                self.text_in(item.get(second), &format!("{name}[{index}].{second}"))?,
+                self.string_at(item.get(first), &format!("{name}[{index}].{first}"))?,
+                self.string_at(item.get(second), &format!("{name}[{index}].{second}"))?,
             ])
         };
         self.items(name)?.iter().enumerate().map(pair).collect()
@@ -95,7 +95,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn text_in<'v>(&self, value: Option<&'v Value>, label: &str) -> Result<&'v str, ToolError> {
+    fn string_at<'v>(&self, value: Option<&'v Value>, label: &str) -> Result<&'v str, ToolError> {
         match value {
             Some(Value::String(text)) => Ok(text),
             other => Err(self.mismatch("string", other, label)),

@@ -193,13 +193,13 @@ fn tool(
     input: Value,
     effect: Effect,
 ) -> Tool {
-    let output = closed(json!({ "content": { "type": "string" } }), &["content"]);
+    let output = closed_schema(json!({ "content": { "type": "string" } }), &["content"]);
     with_output(name, title, description, input, effect, output)
 }
 
 fn media_tool() -> Tool {
     let text = || json!({ "type": "string" });
-    let inline = closed_part(
+    let inline = closed_subschema(
         json!({
             "type": { "type": "string", "enum": ["image", "audio"] },
             "data": text(),
@@ -208,8 +208,8 @@ fn media_tool() -> Tool {
         &["type", "data", "mimeType"],
     );
     let resource =
-        closed_part(json!({ "uri": text(), "mimeType": text(), "blob": text() }), &["uri", "blob"]);
-    let embedded = closed_part(
+        closed_subschema(json!({ "uri": text(), "mimeType": text(), "blob": text() }), &["uri", "blob"]);
+    let embedded = closed_subschema(
         json!({ "type": { "type": "string", "const": "resource" }, "resource": resource }),
         &["type", "resource"],
     );
@@ -221,7 +221,7 @@ fn media_tool() -> Tool {
          embedded resource. Works within the allowed directories only.",
         path_input(),
         Effect::Reads,
-        closed(json!({ "content": items }), &["content"]),
+        closed_schema(json!({ "content": items }), &["content"]),
     )
 }
 
@@ -288,7 +288,7 @@ fn schema(properties: Value, required: &[&str]) -> Value {
     json!({ "$schema": DRAFT, "type": "object", "properties": properties, "required": required })
 }
 
-fn closed(properties: Value, required: &[&str]) -> Value {
+fn closed_schema(properties: Value, required: &[&str]) -> Value {
     json!({
         "$schema": DRAFT,
         "type": "object",
@@ -298,7 +298,7 @@ fn closed(properties: Value, required: &[&str]) -> Value {
     })
 }
 
-fn closed_part(properties: Value, required: &[&str]) -> Value {
+fn closed_subschema(properties: Value, required: &[&str]) -> Value {
     json!({
         "type": "object",
         "properties": properties,

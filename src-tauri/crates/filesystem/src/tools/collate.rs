@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Punctuation in collation order, before digits and letters.
-const MARKS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+const PUNCTUATION: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
 /// Compares two names ignoring case. If they are otherwise equal, lower case comes first.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
@@ -16,7 +16,7 @@ pub(super) fn compare(left: &str, right: &str) -> Ordering {
 
 fn weights(name: &str) -> impl Iterator<Item = (u8, usize, char)> + '_ {
     let letters = name.nfd().filter(|letter| !unicode_normalization::char::is_combining_mark(*letter));
-    letters.flat_map(char::to_lowercase).map(|letter| match MARKS.find(letter) {
+    letters.flat_map(char::to_lowercase).map(|letter| match PUNCTUATION.find(letter) {
         Some(position) => (1, position, ' '),
         None if letter.is_whitespace() => (0, 0, letter),
         None if letter.is_ascii_digit() => (2, 0, letter),

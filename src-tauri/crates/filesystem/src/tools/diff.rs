@@ -9,7 +9,7 @@ use self::changes::{Change, DiffKind, changes};
 /// Number of unchanged lines shown around a change.
 const CONTEXT: usize = 4;
 
-const NO_END: &str = "\\ No newline at end of file\n";
+const NO_FINAL_NEWLINE: &str = "\\ No newline at end of file\n";
 
 /// Returns the unified diff of two texts with LF line endings.
 pub(super) fn unified_diff(before: &str, after: &str, name: &str) -> String {
@@ -74,7 +74,7 @@ fn write_hunk(diff: &mut String, before: &[(DiffKind, &str)], lines: &[(DiffKind
         diff.push_str(line);
         if !line.ends_with('\n') {
             diff.push('\n');
-            diff.push_str(NO_END);
+            diff.push_str(NO_FINAL_NEWLINE);
         }
     }
 }
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_missing_final_newline_is_marked() {
-        let told = "@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n";
-        assert_eq!(unified_diff("a", "a\n", "f"), header() + told);
+        let expected = "@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n";
+        assert_eq!(unified_diff("a", "a\n", "f"), header() + expected);
         assert_eq!(unified_diff("", "a\n", "f"), header() + "@@ -0,0 +1,1 @@\n+a\n");
         assert_eq!(unified_diff("a", "a", "f"), header());
     }

@@ -12,12 +12,12 @@ use crate::error::ToolError;
 use crate::files::{self, TEXT_LIMIT};
 
 pub(super) fn file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let path = arguments.text("path")?;
+    let path = arguments.string("path")?;
     let edits = arguments.pairs("edits", ["oldText", "newText"])?;
     let dry_run = arguments.flag("dryRun")?;
-    let place = call.resolve(path)?;
-    let bytes = files::read(&place, TEXT_LIMIT, "edit it with another program")?;
-    let name = place.path().display().to_string();
+    let resolved = call.resolve(path)?;
+    let bytes = files::read(&resolved, TEXT_LIMIT, "edit it with another program")?;
+    let name = resolved.path().display().to_string();
     // Writing U+FFFD instead of invalid UTF-8 would destroy the original bytes.
     let original = String::from_utf8(bytes).map_err(|_| ToolError::NotText(name.clone()))?;
     let before = line_feeds(&original);
@@ -29,7 +29,7 @@ pub(super) fn file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String,
     let diff = unified_diff(&before, &after, &name);
     if !dry_run {
         let content = if ends_in_crlf(&original) { after.replace('\n', "\r\n") } else { after };
-        files::write(&place, content.as_bytes())?;
+        files::write(&resolved, content.as_bytes())?;
     }
     Ok(fenced(&diff))
 }

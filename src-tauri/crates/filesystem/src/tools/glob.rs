@@ -65,15 +65,15 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
     if pattern.starts_with('/') || pattern.ends_with('/') {
         return None;
     }
-    let mut texts: Vec<&str> = Vec::new();
+    let mut strings: Vec<&str> = Vec::new();
     for text in pattern.split('/').filter(|text| !text.is_empty()) {
-        let previous = texts.last().copied().unwrap_or_default();
+        let previous = strings.last().copied().unwrap_or_default();
         match text {
             "**" if previous == "**" => {}
             ".." if !matches!(previous, "" | ".." | "." | "**") => {
-                texts.pop();
+                strings.pop();
             }
-            _ => texts.push(text),
+            _ => strings.push(text),
         }
     }
     let part = |text| match text {
@@ -82,36 +82,36 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
         "." | ".." => None,
         _ => Some(Part::Name(Segment::new(text))),
     };
-    texts.into_iter().map(part).collect()
+    strings.into_iter().map(part).collect()
 }
 
 /// Returns `true` if the parts match all names. Tracks all reachable positions at once instead of backtracking.
 fn matches(parts: &[Part], names: &[Vec<char>]) -> bool {
-    let mut places = vec![false; names.len().saturating_add(1)];
-    if let Some(start) = places.first_mut() {
+    let mut positions = vec![false; names.len().saturating_add(1)];
+    if let Some(start) = positions.first_mut() {
         *start = true;
     }
     let last = parts.len().saturating_sub(1);
     for (index, part) in parts.iter().enumerate() {
-        let mut next = vec![false; places.len()];
+        let mut next = vec![false; positions.len()];
         match part {
             Part::AnyDepth => {
                 let mut reached = false;
-                for (from, to) in places.iter().zip(&mut next) {
+                for (from, to) in positions.iter().zip(&mut next) {
                     // A trailing `**` must match at least one name.
                     *to = reached || (*from && index < last);
                     reached |= *from;
                 }
             }
             Part::Name(segment) => {
-                for ((from, to), name) in places.iter().zip(next.iter_mut().skip(1)).zip(names) {
+                for ((from, to), name) in positions.iter().zip(next.iter_mut().skip(1)).zip(names) {
                     *to = *from && segment.matches(name);
                 }
             }
         }
-        places = next;
+        positions = next;
     }
-    places.last().copied().unwrap_or_default()
+    positions.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

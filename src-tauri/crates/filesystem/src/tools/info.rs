@@ -10,8 +10,8 @@ use super::arguments::Arguments;
 use crate::error::ToolError;
 
 pub(super) fn file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let place = call.resolve(arguments.text("path")?)?;
-    let metadata = place.metadata().map_err(|error| ToolError::io(error, "stat", place.path()))?;
+    let resolved = call.resolve(arguments.string("path")?)?;
+    let metadata = resolved.metadata().map_err(|error| ToolError::io(error, "stat", resolved.path()))?;
     let time = |time: std::io::Result<cap_std::time::SystemTime>| {
         date(time.map_or(SystemTime::UNIX_EPOCH, cap_std::time::SystemTime::into_std))
     };

@@ -39,24 +39,24 @@ pub(super) fn entries(directory: &Dir) -> std::io::Result<Vec<FolderEntry>> {
 }
 
 /// Opens a directory for listing.
-pub(super) fn open(place: &ResolvedPath) -> Result<Dir, ToolError> {
-    place.open_dir().map_err(|error| ToolError::io(error, "scandir", place.path()))
+pub(super) fn open(resolved: &ResolvedPath) -> Result<Dir, ToolError> {
+    resolved.open_dir().map_err(|error| ToolError::io(error, "scandir", resolved.path()))
 }
 
 pub(super) fn names(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let place = call.resolve(arguments.text("path")?)?;
+    let resolved = call.resolve(arguments.string("path")?)?;
     let line = |entry: FolderEntry| format!("{} {}", mark(entry.is_directory), entry.name);
-    Ok(listed(&place)?.into_iter().map(line).collect::<Vec<_>>().join("\n"))
+    Ok(listed(&resolved)?.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 pub(super) fn sizes(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let path = arguments.text("path")?;
+    let path = arguments.string("path")?;
     let by_size = arguments.choice("sortBy", ["name", "size"])? == "size";
-    let place = call.resolve(path)?;
+    let resolved = call.resolve(path)?;
     let mut sized = Vec::new();
-    for entry in listed(&place)? {
+    for entry in listed(&resolved)? {
         call.check()?;
-        let size = size(&entry, &place, call);
+        let size = size(&entry, &resolved, call);
         sized.push((entry, size));
     }
     let files = sized.iter().filter(|(entry, _)| !entry.is_directory).count();
@@ -77,19 +77,19 @@ pub(super) fn sizes(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String
     Ok(lines.join("\n"))
 }
 
-fn listed(place: &ResolvedPath) -> Result<Vec<FolderEntry>, ToolError> {
-    entries(&open(place)?).map_err(|error| ToolError::io(error, "scandir", place.path()))
+fn listed(resolved: &ResolvedPath) -> Result<Vec<FolderEntry>, ToolError> {
+    entries(&open(resolved)?).map_err(|error| ToolError::io(error, "scandir", resolved.path()))
 }
 
 /// Returns the size of an entry in bytes, or 0 if it is unavailable, for example for a symlink that leads outside.
-fn size(entry: &FolderEntry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
+fn size(entry: &FolderEntry, resolved: &ResolvedPath, call: &Call<'_>) -> u64 {
     if entry.is_link {
-        let target = place.path().join(&entry.file_name);
+        let target = resolved.path().join(&entry.file_name);
         let target = target.to_str().and_then(|target| call.resolve(target).ok());
         return target.and_then(|target| target.metadata().ok()).map_or(0, |metadata| metadata.len());
     }
-    let below = place.below().join(&entry.file_name);
-    place.directory().symlink_metadata(below).map_or(0, |metadata| metadata.len())
+    let below = resolved.relative().join(&entry.file_name);
+    resolved.directory().symlink_metadata(below).map_or(0, |metadata| metadata.len())
 }
 
 fn sized_line(entry: &FolderEntry, size: u64) -> String {

@@ -14,9 +14,9 @@ use crate::{files, root_uri};
 const LIMIT: u64 = files::TEXT_LIMIT / 4 * 3;
 
 pub(super) fn read(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, ToolError> {
-    let place = call.resolve(arguments.text("path")?)?;
-    let mime = mime_type(place.path());
-    let content = files::read(&place, LIMIT, "the file cannot be sent in one piece")?;
+    let resolved = call.resolve(arguments.string("path")?)?;
+    let mime = mime_type(resolved.path());
+    let content = files::read(&resolved, LIMIT, "the file cannot be sent in one piece")?;
     let data = STANDARD.encode(content);
     let answer = if mime.starts_with("image/") {
         Answer::Media {
@@ -29,7 +29,7 @@ pub(super) fn read(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer,
             block: Box::new(ContentBlock::audio(data, mime)),
         }
     } else {
-        let uri = root_uri::from_path(place.path());
+        let uri = root_uri::from_path(resolved.path());
         let resource = json!({ "uri": uri, "mimeType": mime, "blob": data });
         let contents = ResourceContents::blob(data, uri).with_mime_type(mime);
         Answer::Media {

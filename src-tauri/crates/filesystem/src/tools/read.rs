@@ -14,21 +14,21 @@ use crate::resolved_path::ResolvedPath;
 const CHUNK: usize = 64 * 1024;
 
 pub(super) fn text(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let path = arguments.text("path")?;
+    let path = arguments.string("path")?;
     let wanted = |lines: &f64| *lines != 0.0;
     let tail = arguments.number("tail")?.filter(wanted);
     let head = arguments.number("head")?.filter(wanted);
-    let place = call.resolve(path)?;
+    let resolved = call.resolve(path)?;
     match (head, tail) {
-        (None, None) => files::read_text(&place),
-        (Some(lines), None) => head_of(&place, lines, call),
-        (None, Some(lines)) => tail_of(&place, lines, call),
+        (None, None) => files::read_text(&resolved),
+        (Some(lines), None) => head_of(&resolved, lines, call),
+        (None, Some(lines)) => tail_of(&resolved, lines, call),
         (Some(_), Some(_)) => Err(ToolError::HeadAndTail),
     }
 }
 
 pub(super) fn multiple(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let paths = arguments.texts("paths")?;
+    let paths = arguments.strings("paths")?;
     if paths.is_empty() {
         let reason = "Too small: expected array to have >=1 items at paths";
         return Err(arguments.refuse(reason.to_owned()));
@@ -39,7 +39,7 @@ pub(super) fn multiple(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Str
         if index > 0 {
             answer.push_str("\n---\n");
         }
-        match call.resolve(path).and_then(|place| files::read_text(&place)) {
+        match call.resolve(path).and_then(|resolved| files::read_text(&resolved)) {
             Ok(content) => answer.extend([path, ":\n", &content, "\n"]),
             Err(error) => answer.extend([path, ": Error - ", &error.to_string()]),
         }
@@ -51,14 +51,14 @@ pub(super) fn multiple(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Str
 }
 
 /// Returns the first lines, without a final line feed.
-fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
-    let mut file = files::open(place)?;
+fn head_of(resolved: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
+    let mut file = files::open(resolved)?;
     let mut left = count(lines);
     let mut text = Vec::new();
     let mut chunk = vec![0; CHUNK];
     while left > 0 {
         call.check()?;
-        let read = fill(&mut file, &mut chunk, place)?;
+        let read = fill(&mut file, &mut chunk, resolved)?;
         if read.is_empty() {
             // A final line feed does not start another line.
             text.pop_if(|last| *last == b'\n');
@@ -75,7 +75,7 @@ fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, 
             }
         }
         if !fits(text.len()) {
-            return Err(too_large(&place.path().display().to_string(), "read fewer lines"));
+            return Err(too_large(&resolved.path().display().to_string(), "read fewer lines"));
         }
     }
     Ok(files::to_text(text))
@@ -83,10 +83,10 @@ fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, 
 
 /// Returns the last lines. As in the reference server, text after the last line feed counts as a line even if it is
 /// empty.
-fn tail_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
-    let mut file = files::open(place)?;
+fn tail_of(resolved: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
+    let mut file = files::open(resolved)?;
     let wanted = count(lines);
-    let fail = |error| ToolError::io(error, "read", place.path());
+    let fail = |error| ToolError::io(error, "read", resolved.path());
     let mut position = file.metadata().map_err(fail)?.len();
     let mut chunks: Vec<Vec<u8>> = Vec::new();
     let (mut size, mut found) = (0_usize, 0_u64);
@@ -101,7 +101,7 @@ fn tail_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, 
         size = size.saturating_add(chunk.len());
         chunks.push(chunk);
         if !fits(size) {
-            return Err(too_large(&place.path().display().to_string(), "read fewer lines"));
+            return Err(too_large(&resolved.path().display().to_string(), "read fewer lines"));
         }
     }
     chunks.reverse();
@@ -111,12 +111,12 @@ fn tail_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, 
     Ok(all.get(skipped..).unwrap_or_default().join("\n"))
 }
 
-fn fill<'b>(file: &mut File, buffer: &'b mut [u8], place: &ResolvedPath) -> Result<&'b [u8], ToolError> {
+fn fill<'b>(file: &mut File, buffer: &'b mut [u8], resolved: &ResolvedPath) -> Result<&'b [u8], ToolError> {
     loop {
         match file.read(buffer) {
             Ok(read) => return Ok(buffer.get(..read).unwrap_or_default()),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(ToolError::io(error, "read", place.path())),
+            Err(error) => return Err(ToolError::io(error, "read", resolved.path())),
         }
     }
 }

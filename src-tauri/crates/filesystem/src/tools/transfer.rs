@@ -18,7 +18,7 @@ use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
 pub(super) fn move_file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let (source, destination) = (arguments.text("source")?, arguments.text("destination")?);
+    let (source, destination) = (arguments.string("source")?, arguments.string("destination")?);
     let from = call.resolve(source)?;
     let to = call.resolve(destination)?;
     match transfer(&from, &to, call) {
@@ -51,7 +51,7 @@ fn transfer(from: &ResolvedPath, to: &ResolvedPath, call: &Call<'_>) -> Result<(
     let (to_directory, to_name) = to.parent()?;
     match rename(&from_directory, from_name, &to_directory, to_name) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            copy::across(&from_directory, from_name, &to_directory, to_name, from.path(), call)
+            copy::move_across(&from_directory, from_name, &to_directory, to_name, from.path(), call)
         }
         outcome => outcome.map_err(Failure::Io),
     }
@@ -63,19 +63,17 @@ fn rename(from: &Dir, from_name: &OsStr, to: &Dir, to_name: &OsStr) -> io::Resul
     use rustix::io::Errno;
     match renameat_with(from, from_name, to, to_name, RenameFlags::NOREPLACE) {
         // Some file systems do not support this flag.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            rename_after_looking(from, from_name, to, to_name)
-        }
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename_after_check(from, from_name, to, to_name),
         outcome => Ok(outcome?),
     }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn rename(from: &Dir, from_name: &OsStr, to: &Dir, to_name: &OsStr) -> io::Result<()> {
-    rename_after_looking(from, from_name, to, to_name)
+    rename_after_check(from, from_name, to, to_name)
 }
 
-fn rename_after_looking(from: &Dir, from_name: &OsStr, to: &Dir, to_name: &OsStr) -> io::Result<()> {
+fn rename_after_check(from: &Dir, from_name: &OsStr, to: &Dir, to_name: &OsStr) -> io::Result<()> {
     match to.symlink_metadata(to_name) {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => from.rename(from_name, to, to_name),

@@ -19,23 +19,24 @@ use crate::files::TEXT_LIMIT;
 const DEPTH_LIMIT: usize = 200;
 
 pub(super) fn tree(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let path = arguments.text("path")?;
-    let exclude = arguments.texts_or_none("excludePatterns")?;
-    let place = call.resolve(path)?;
+    let path = arguments.string("path")?;
+    let exclude = arguments.optional_strings("excludePatterns")?;
+    let resolved = call.resolve(path)?;
     let exclude = exclude.into_iter().flat_map(glob::excluding_from_tree).collect();
-    let mut tree = Tree { call, exclude, room: TEXT_LIMIT };
-    let value = tree.below(&list::open(&place)?, place.path(), "", 0)?;
-    serde_json::to_string_pretty(&value).map_err(|error| ToolError::io(error.into(), "print", place.path()))
+    let mut tree = Tree { call, exclude, remaining: TEXT_LIMIT };
+    let value = tree.list(&list::open(&resolved)?, resolved.path(), "", 0)?;
+    serde_json::to_string_pretty(&value)
+        .map_err(|error| ToolError::io(error.into(), "print", resolved.path()))
 }
 
 pub(super) fn search(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
-    let path = arguments.text("path")?;
-    let pattern = arguments.text("pattern")?;
-    let exclude = arguments.texts_or_none("excludePatterns")?;
-    let place = call.resolve(path)?;
+    let path = arguments.string("path")?;
+    let pattern = arguments.string("pattern")?;
+    let exclude = arguments.optional_strings("excludePatterns")?;
+    let resolved = call.resolve(path)?;
     let exclude = exclude.into_iter().map(Glob::new).collect();
     let mut search = Search { call, pattern: Glob::new(pattern), exclude, found: String::new() };
-    search.below(&list::open(&place)?, place.path(), "", 0)?;
+    search.run(&list::open(&resolved)?, resolved.path(), "", 0)?;
     if search.found.is_empty() {
         return Ok("No matches found".to_owned());
     }
@@ -46,11 +47,11 @@ pub(super) fn search(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Strin
 struct Tree<'a> {
     call: &'a Call<'a>,
     exclude: Vec<Glob>,
-    room: u64,
+    remaining: u64,
 }
 
 impl Tree<'_> {
-    fn below(
+    fn list(
         &mut self,
         directory: &Dir,
         path: &Path,
@@ -68,25 +69,25 @@ impl Tree<'_> {
             if self.exclude.iter().any(|pattern| pattern.matches(&names)) {
                 continue;
             }
-            self.take_room(&entry, depth)?;
+            self.reserve(&entry, depth)?;
             if !entry.is_directory {
                 children.push(json!({ "name": entry.name, "type": "file" }));
                 continue;
             }
             let path = path.join(&entry.file_name);
             let inner = open(directory, &entry, &path)?;
-            let inner = self.below(&inner, &path, &below, depth.saturating_add(1))?;
+            let inner = self.list(&inner, &path, &below, depth.saturating_add(1))?;
             children.push(json!({ "name": entry.name, "type": "directory", "children": inner }));
         }
         Ok(Value::Array(children))
     }
 
     /// Adds an entry to the size of the result. The entry takes five lines, indented by its depth.
-    fn take_room(&mut self, entry: &FolderEntry, depth: usize) -> Result<(), ToolError> {
+    fn reserve(&mut self, entry: &FolderEntry, depth: usize) -> Result<(), ToolError> {
         let indent = depth.saturating_mul(4).saturating_add(6).saturating_mul(5);
         let size = entry.name.len().saturating_add(indent).saturating_add(64);
-        let left = self.room.checked_sub(u64::try_from(size).unwrap_or(u64::MAX));
-        self.room = left.ok_or_else(|| too_large("the tree"))?;
+        let left = self.remaining.checked_sub(u64::try_from(size).unwrap_or(u64::MAX));
+        self.remaining = left.ok_or_else(|| too_large("the tree"))?;
         Ok(())
     }
 }
@@ -99,11 +100,11 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn below(&mut self, directory: &Dir, path: &Path, relative: &str, depth: usize) -> Result<(), ToolError> {
+    fn run(&mut self, directory: &Dir, path: &Path, relative: &str, depth: usize) -> Result<(), ToolError> {
         for entry in read(directory, path)? {
             self.call.check()?;
             let full = path.join(&entry.file_name);
-            if entry.is_link && !self.leads_somewhere(&full) {
+            if entry.is_link && !self.has_allowed_target(&full) {
                 continue;
             }
             let below = joined(relative, &entry.name);
@@ -133,13 +134,13 @@ impl Search<'_> {
         let Ok(inner) = open(directory, entry, path) else {
             return Ok(());
         };
-        match self.below(&inner, path, relative, depth.saturating_add(1)) {
+        match self.run(&inner, path, relative, depth.saturating_add(1)) {
             Err(ToolError::Io(_)) => Ok(()),
             outcome => outcome,
         }
     }
 
-    fn leads_somewhere(&self, link: &Path) -> bool {
+    fn has_allowed_target(&self, link: &Path) -> bool {
         link.to_str().is_some_and(|link| self.call.resolve(link).is_ok())
     }
 

@@ -113,7 +113,7 @@ impl Client {
     /// Closes the server's input. Returns `true` if the server then exits successfully.
     pub(crate) fn hang_up(mut self) -> bool {
         self.child.hang_up();
-        self.child.ended_well()
+        self.child.wait_for_success()
     }
 }
 

@@ -47,14 +47,17 @@ fn the_output_of_git_is_limited() {
     let user = TestUser::new();
     // Git prints the section with every setting, so the output for a permitted file can exceed the output limit.
     let many = format!("[x \"{}\"]\n{}", "s".repeat(400), "\ty\n".repeat(10_000));
-    let said = |more: usize| {
+    let addresses = |more: usize| {
         user.config(&format!("{ORIGIN}{many}[z]\n\tz = {}\n", "z".repeat(more)));
         user.push(None)
     };
     user.config(&format!("{ORIGIN}{many}[z]\n\tz = z\n"));
     let length = user.git(&["config", "--file", "repo/.git/config", "--list", "-z"]).len();
-    let left = 4 * 1024 * 1024 - length;
-    assert_eq!((said(left + 1), said(left + 2)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
+    let remaining = 4 * 1024 * 1024 - length;
+    assert_eq!(
+        (addresses(remaining + 1), addresses(remaining + 2)),
+        (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()])
+    );
 }
 
 #[test]

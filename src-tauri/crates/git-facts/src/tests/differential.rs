@@ -3,7 +3,7 @@
 //!
 //! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run cases other than [`CASES`].
 
-use super::wire::{Wire, place};
+use super::wire::{Wire, remote_target};
 use super::*;
 
 /// Random cases that run by default.
@@ -320,23 +320,23 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
         }
         let raw = if dice.hits(3) { None } else { Some(dice.name(&NAMES)) };
         let raw = raw.map(|raw| if dice.hits(6) { raw.replace("github", "GITHUB") } else { raw.to_owned() });
-        let (sent, verb) = (raw.as_deref().map(address::sent), dice.roll(3));
-        let (way, verb) =
+        let (sent, verb) = (raw.as_deref().map(address::to_send), dice.roll(3));
+        let (remote_use, verb) =
             [(RemoteUse::Fetch, "fetch"), (RemoteUse::Push, "push"), (RemoteUse::Either, "ls-remote")][verb];
         let arguments: Vec<&str> = [Some(verb), sent.as_deref()].into_iter().flatten().collect();
-        let said = user.ask(folder, way, raw.as_deref(), false);
+        let addresses = user.ask(folder, remote_use, raw.as_deref(), false);
         let real = wire.goes_to(folder, &arguments);
         went += usize::from(!real.is_empty());
         // An address without a target matches no pattern.
-        let places: Option<Vec<String>> = said.iter().map(|address| place(address)).collect();
-        let Some(places) = places else { continue };
+        let targets: Option<Vec<String>> = addresses.iter().map(|address| remote_target(address)).collect();
+        let Some(targets) = targets else { continue };
         known += usize::from(!real.is_empty());
-        let astray = real.iter().find(|to| !to.as_ref().is_some_and(|to| places.contains(to)));
+        let astray = real.iter().find(|to| !to.as_ref().is_some_and(|to| targets.contains(to)));
         let read = |file| std::fs::read_to_string(user.path(file).as_path()).unwrap_or_default();
         let [config, own] = ["repo/.git/config", ".gitconfig"].map(read);
         assert_eq!(
             astray, None,
-            "case {case}: git {arguments:?} in {folder}: reported {said:?}, went to {real:?}\n{config}\n{own}"
+            "case {case}: git {arguments:?} in {folder}: reported {addresses:?}, went to {real:?}\n{config}\n{own}"
         );
     }
     // Many addresses must be known even though every repository has a hostile part.

@@ -1,7 +1,7 @@
 //! Tests that repositories and their files are found as git finds them, or reported as unknown.
 
 use super::parts::{GITHUB, LEGACY, NOT_PLAIN, ORIGIN};
-use super::wire::{Wire, place};
+use super::wire::{Wire, remote_target};
 use super::*;
 
 const EVIL: &str = "https://evil.example/x";
@@ -36,7 +36,7 @@ fn an_incomplete_repository_is_skipped_as_in_git() {
         let folder = format!("repo/{at}");
         make(&user, &folder, parts);
         assert_eq!(user.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [expected], "{parts:?}");
-        assert_eq!(wire.goes_to(&folder, &["fetch", "origin"]), [place(expected)], "{parts:?}");
+        assert_eq!(wire.goes_to(&folder, &["fetch", "origin"]), [remote_target(expected)], "{parts:?}");
     }
 }
 
@@ -48,7 +48,7 @@ fn a_repository_with_files_in_place_of_folders_is_unknown() {
         let folder = format!("repo/{odd}");
         let other = if odd == "refs" { "objects" } else { "refs" };
         make(&user, &folder, &["HEAD", other]);
-        // The file is executable, so that only its type prevents git from entering it.
+        // The file is executable, so only its type prevents git from entering it.
         user.program(&format!("{folder}/{odd}"), "");
         assert_eq!(user.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
     }
@@ -64,7 +64,7 @@ fn worktree_settings_count_if_the_repository_enables_them() {
         let extension = if extension.is_empty() { "noop" } else { &format!("worktreeConfig = {extension}") };
         user.config(&format!("{ORIGIN}[extensions]\n\t{extension}\n"));
         assert_eq!(user.push(None), [expected], "{extension}");
-        assert_eq!(wire.goes_to("repo", &["push", "origin"]), [place(expected)], "{extension}");
+        assert_eq!(wire.goes_to("repo", &["push", "origin"]), [remote_target(expected)], "{extension}");
     }
     std::fs::remove_file(user.path("repo/.git/config.worktree").as_path()).unwrap();
     assert_eq!(user.push(None), [GITHUB]);
@@ -93,7 +93,7 @@ fn any_legacy_remote_file_makes_the_repository_unknown() {
 fn without_permission_to_read_no_remote_is_known() {
     let user = TestUser::new();
     let question = user.question("repo", RemoteUse::Push, Some("origin"));
-    let refused = "(unknown: the repository's configuration is in a place that may not be read)";
-    assert_eq!(question.refused(), [(0, Fact::Remotes(vec![refused.to_owned()]))]);
+    let refused = "(unknown: the repository's configuration is in a location that may not be read)";
+    assert_eq!(question.all_unknown(), [(0, Fact::Remotes(vec![refused.to_owned()]))]);
     assert_eq!(question.repositories(), [user.path("repo")]);
 }

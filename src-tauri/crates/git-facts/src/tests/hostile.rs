@@ -1,7 +1,7 @@
 //! Tests each hostile part by comparing a repository with and without it.
 
 use super::parts::*;
-use super::wire::{Wire, place};
+use super::wire::{Wire, remote_target};
 use super::*;
 use ironcurtain_paths::Resolver;
 use ironcurtain_policy::Annotations;
@@ -12,7 +12,7 @@ fn check(part: &Part) {
     let user = TestUser::new();
     user.commit("repo");
     std::fs::create_dir_all(user.path("repo/sub").as_path()).unwrap();
-    let ask = || user.ask(part.folder, part.way, part.raw, false).join(" ");
+    let ask = || user.ask(part.folder, part.remote_use, part.raw, false).join(" ");
     user.config(part.plain);
     assert_eq!(ask(), part.before, "without it: {}", part.what);
     user.config(&format!("{}{}", part.plain, part.added));
@@ -24,14 +24,14 @@ fn check(part: &Part) {
     }
     assert_eq!(ask(), part.after, "with it: {}", part.what);
     // Git must connect to a reported address.
-    let verb = if part.way == RemoteUse::Push { "push" } else { "fetch" };
-    let sent = part.raw.map(address::sent);
+    let verb = if part.remote_use == RemoteUse::Push { "push" } else { "fetch" };
+    let sent = part.raw.map(address::to_send);
     let arguments: Vec<&str> = [Some(verb), sent.as_deref()].into_iter().flatten().collect();
-    let said: Vec<_> = part.after.split(' ').map(place).collect();
-    if said.iter().all(Option::is_some) {
+    let targets: Vec<_> = part.after.split(' ').map(remote_target).collect();
+    if targets.iter().all(Option::is_some) {
         let goes = Wire::new(&user).goes_to(part.folder, &arguments);
         assert!(
-            !goes.is_empty() && goes.iter().all(|to| said.contains(to)),
+            !goes.is_empty() && goes.iter().all(|to| targets.contains(to)),
             "{}: git goes to {goes:?}",
             part.what
         );
@@ -87,7 +87,7 @@ fn a_clone_ignores_the_surrounding_repository() {
     let user = TestUser::new();
     user.config("[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n");
     user.file(".gitconfig", "[url \"https://github.com/\"]\n\tinsteadOf = gh:\n");
-    let ask = |way, raw| user.ask("repo", way, Some(raw), false);
+    let ask = |remote_use, raw| user.ask("repo", remote_use, Some(raw), false);
     assert_eq!(ask(RemoteUse::Clone, "https://evil.example/x"), ["https://evil.example/x"]);
     assert_eq!(ask(RemoteUse::Fetch, "https://evil.example/x"), ["https://github.com/x"]);
     assert_eq!(
@@ -95,14 +95,14 @@ fn a_clone_ignores_the_surrounding_repository() {
         ["https://github.com/acme/app"],
         "the user's own counts"
     );
-    for (tool, way) in [
+    for (tool, remote_use) in [
         ("git_clone", RemoteUse::Clone),
         ("cloneRepository", RemoteUse::Clone),
         ("clone_or_pull", RemoteUse::Fetch),
         ("git_push", RemoteUse::Push),
         ("git_ls_remote", RemoteUse::Either),
     ] {
-        assert_eq!(RemoteUse::of(tool), way, "{tool}");
+        assert_eq!(RemoteUse::from_tool_name(tool), remote_use, "{tool}");
     }
 }
 
@@ -110,7 +110,7 @@ fn a_clone_ignores_the_surrounding_repository() {
 fn operations_that_need_no_repository_are_also_judged_without_it() {
     let user = TestUser::new();
     user.config(&format!("{ORIGIN}[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n"));
-    let ask = |way, raw| user.ask("repo", way, Some(raw), false);
+    let ask = |remote_use, raw| user.ask("repo", remote_use, Some(raw), false);
     let both = ["https://github.com/x", "https://evil.example/x"];
     assert_eq!(ask(RemoteUse::Either, "https://evil.example/x"), both);
     assert_eq!(ask(RemoteUse::Either, "origin"), [GITHUB]);
@@ -123,7 +123,7 @@ fn operations_that_need_no_repository_are_also_judged_without_it() {
     );
     let evil = "https://evil.example/x";
     let wire = Wire::new(&user);
-    assert_eq!(wire.goes_to("repo", &["ls-remote", evil]), [place(evil)]);
+    assert_eq!(wire.goes_to("repo", &["ls-remote", evil]), [remote_target(evil)]);
     assert_eq!(wire.goes_to("repo", &["fetch", evil]), []);
     assert_eq!(ask(RemoteUse::Either, evil), [FOREIGN]);
 }
@@ -144,7 +144,7 @@ fn the_sent_address_is_the_one_looked_up() {
         let arguments = Arc::new(json!({ "path": "~/link/.", "remote": raw }).as_object().unwrap().clone());
         let plan = annotations.plan("git", "git_push", &arguments).unwrap();
         let path = resolver.resolve("~/link/.").unwrap().path;
-        let question = RemoteQuestion::of(&plan, [&path]).unwrap();
+        let question = RemoteQuery::new(&plan, [&path]).unwrap();
         let is_remote = |at: usize| plan.values()[at].is_remote();
         let fact = |at| {
             if is_remote(at) { Fact::Remotes(vec![GITHUB.to_owned()]) } else { Fact::Path(path.clone()) }
@@ -163,17 +163,24 @@ fn the_sent_address_is_the_one_looked_up() {
 fn without_a_repository_only_a_clones_address_is_known() {
     let user = TestUser::new();
     let git = GitContext { home: user.path(""), in_sandbox: true };
-    let ask = |way, raw: Option<&str>| {
-        let question =
-            RemoteQuestion { repositories: Vec::new(), way, values: vec![(3, raw.map(address::sent))] };
-        question.answer(&git, &|_| true)
+    let ask = |remote_use, raw: Option<&str>| {
+        let question = RemoteQuery {
+            repositories: Vec::new(),
+            remote_use,
+            values: vec![(3, raw.map(address::to_send))],
+        };
+        question.resolve_addresses(&git, &|_| true)
     };
     let known = vec![(3, Fact::Remotes(vec![GITHUB.to_owned()]))];
     assert_eq!(ask(RemoteUse::Clone, Some(GITHUB)), known);
     let unknown = "(unknown: the call does not name its repository)";
-    for way in [RemoteUse::Push, RemoteUse::Fetch, RemoteUse::Either] {
+    for remote_use in [RemoteUse::Push, RemoteUse::Fetch, RemoteUse::Either] {
         for raw in [Some(GITHUB), Some("origin"), None] {
-            assert_eq!(ask(way, raw), [(3, Fact::Remotes(vec![unknown.to_owned()]))], "{way:?} {raw:?}");
+            assert_eq!(
+                ask(remote_use, raw),
+                [(3, Fact::Remotes(vec![unknown.to_owned()]))],
+                "{remote_use:?} {raw:?}"
+            );
         }
     }
 }

@@ -19,7 +19,7 @@ fn leads(user: &TestUser, file: &str, host: &str) {
 #[test]
 fn variables_name_the_files_of_the_machine_and_the_user() {
     if std::env::var_os(INSIDE).is_some() {
-        return look();
+        return query_remote();
     }
     let user = TestUser::new();
     let urls: String = HOSTS.iter().map(|host| format!("\turl = {host}:x\n")).collect();
@@ -63,7 +63,7 @@ fn variables_name_the_files_of_the_machine_and_the_user() {
 #[test]
 fn limits_apply_before_output_is_read() {
     if std::env::var_os(INSIDE).is_some() {
-        return look();
+        return query_remote();
     }
     let user = TestUser::new();
     user.config(parts::ORIGIN);
@@ -84,13 +84,13 @@ fn limits_apply_before_output_is_read() {
 /// Runs one of this file's tests in a new process.
 #[track_caller]
 fn rerun(test: &str, prepare: impl FnOnce(&mut Command)) {
-    let (_, place) = module_path!().split_once("::").unwrap();
+    let (_, module) = module_path!().split_once("::").unwrap();
     let mut again = Command::new(std::env::current_exe().unwrap());
-    prepare(again.args(["--exact", &format!("{place}::{test}"), "--nocapture"]));
+    prepare(again.args(["--exact", &format!("{module}::{test}"), "--nocapture"]));
     let output = again.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let output_text = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}\n{complained}");
+    assert!(output.status.success() && output_text.contains("1 passed"), "{output_text}\n{complained}");
 }
 
 fn address(host: &str, is_known: bool) -> String {
@@ -106,14 +106,14 @@ fn clean<'a>(command: &'a mut Command, user: &TestUser) -> &'a mut Command {
 }
 
 /// Prints addresses determined with the process's own home directory.
-fn look() {
+fn query_remote() {
     let home = CanonicalPath::assume_canonical(&std::env::var("HOME").unwrap()).unwrap();
-    let question = RemoteQuestion {
+    let question = RemoteQuery {
         repositories: vec![home.join("repo").unwrap()],
-        way: RemoteUse::Fetch,
+        remote_use: RemoteUse::Fetch,
         values: vec![(0, Some("origin".to_owned()))],
     };
-    let answer = question.answer(&GitContext { home, in_sandbox: false }, &|_| true);
+    let answer = question.resolve_addresses(&GitContext { home, in_sandbox: false }, &|_| true);
     let [(0, Fact::Remotes(all))] = answer.as_slice() else { panic!("{answer:?}") };
     assert_eq!(all.join(" "), std::env::var(INSIDE).unwrap());
 }

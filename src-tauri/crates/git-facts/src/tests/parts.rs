@@ -18,7 +18,7 @@ pub(super) struct Part {
     /// The part's symlinks, with their targets.
     pub(super) links: &'static [(&'static str, &'static str)],
     pub(super) folder: &'static str,
-    pub(super) way: RemoteUse,
+    pub(super) remote_use: RemoteUse,
     pub(super) raw: Option<&'static str>,
     /// Expected result without the part: the addresses, or the reason they are unknown.
     pub(super) before: &'static str,
@@ -34,7 +34,7 @@ pub(super) const PART: Part = Part {
     files: &[],
     links: &[],
     folder: "repo",
-    way: RemoteUse::Push,
+    remote_use: RemoteUse::Push,
     raw: None,
     before: GITHUB,
     after: "https://evil.example/x",
@@ -110,7 +110,7 @@ pub(super) const LISTS: &[Part] = &[
         what: "a path is never the name of a remote",
         plain: "[remote \"there\"]\n\turl = https://github.com/acme/app\n",
         added: "[remote \"/there\"]\n\turl = https://github.com/acme/app\n",
-        way: RemoteUse::Fetch,
+        remote_use: RemoteUse::Fetch,
         raw: Some("/there"),
         before: "/there",
         after: "/there",
@@ -120,7 +120,7 @@ pub(super) const LISTS: &[Part] = &[
         what: "only plain blanks separate the members of a group",
         plain: "[remote \"a\"]\n\turl = https://github.com/acme/app\n[remotes]\n\tgrp = \"a a\"\n",
         added: "[remote \"a\u{a0}a\"]\n\turl = https://evil.example/x\n[remotes]\n\tgrp = a\u{a0}a\n",
-        way: RemoteUse::Fetch,
+        remote_use: RemoteUse::Fetch,
         raw: Some("grp"),
         after: "https://github.com/acme/app https://evil.example/x",
         ..PART
@@ -129,7 +129,7 @@ pub(super) const LISTS: &[Part] = &[
         what: "a group with one member is a remote with the group's name",
         plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[remotes]\n\tgrp = origin origin\n",
         added: "[remotes]\n\tother = origin\n[url \"https://evil.example/x\"]\n\tinsteadOf = grp\n",
-        way: RemoteUse::Fetch,
+        remote_use: RemoteUse::Fetch,
         raw: Some("grp"),
         after: "https://github.com/acme/app https://evil.example/x",
         ..PART
@@ -239,7 +239,7 @@ pub(super) const FILES: &[Part] = &[
     },
     Part {
         what: "fetch.all, in a spelling that only git accepts",
-        way: RemoteUse::Fetch,
+        remote_use: RemoteUse::Fetch,
         added: "[fetch]\n\tall = 0x0\n",
         after: NOT_UNDERSTOOD,
         ..PART

@@ -62,32 +62,32 @@ impl TestUser {
         self.file("repo/.git/config", &format!("[core]\n\trepositoryformatversion = 0\n{content}"));
     }
 
-    pub(super) fn question(&self, folder: &str, way: RemoteUse, raw: Option<&str>) -> RemoteQuestion {
-        let values = vec![(0, raw.map(address::sent))];
-        RemoteQuestion { repositories: vec![self.path(folder)], way, values }
+    pub(super) fn question(&self, folder: &str, remote_use: RemoteUse, raw: Option<&str>) -> RemoteQuery {
+        let values = vec![(0, raw.map(address::to_send))];
+        RemoteQuery { repositories: vec![self.path(folder)], remote_use, values }
     }
 
     pub(super) fn ask(
         &self,
         folder: &str,
-        way: RemoteUse,
+        remote_use: RemoteUse,
         raw: Option<&str>,
         in_sandbox: bool,
     ) -> Vec<String> {
         let user = self.path("");
-        self.ask_where(folder, way, raw, in_sandbox, &|path| user.contains(path))
+        self.ask_where(folder, remote_use, raw, in_sandbox, &|path| user.contains(path))
     }
 
     pub(super) fn ask_where(
         &self,
         folder: &str,
-        way: RemoteUse,
+        remote_use: RemoteUse,
         raw: Option<&str>,
         in_sandbox: bool,
-        may_look: &dyn Fn(&CanonicalPath) -> bool,
+        may_access: &dyn Fn(&CanonicalPath) -> bool,
     ) -> Vec<String> {
         let git = GitContext { home: self.path(""), in_sandbox };
-        let answer = self.question(folder, way, raw).answer(&git, may_look);
+        let answer = self.question(folder, remote_use, raw).resolve_addresses(&git, may_access);
         match answer.as_slice() {
             [(0, Fact::Remotes(all))] => all.clone(),
             other => panic!("{other:?}"),
@@ -105,12 +105,12 @@ impl TestUser {
     #[track_caller]
     pub(super) fn is_unknown(&self, why: &str) {
         let began = Instant::now();
-        for (way, raw) in [
+        for (remote_use, raw) in [
             (RemoteUse::Push, Some("origin")),
             (RemoteUse::Fetch, None),
             (RemoteUse::Push, Some("https://a.example/x")),
         ] {
-            let all = self.ask("repo", way, raw, true);
+            let all = self.ask("repo", remote_use, raw, true);
             assert_eq!(all, [format!("(unknown: {why})")]);
         }
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());

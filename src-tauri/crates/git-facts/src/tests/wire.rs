@@ -48,11 +48,11 @@ impl<'a> Wire<'a> {
         git.env("GIT_SSH_COMMAND", self.user.path("wire/ssh").as_path());
         git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
         let log = std::fs::read_to_string(log.as_path()).unwrap_or_default();
-        log.lines().map(place).collect()
+        log.lines().map(remote_target).collect()
     }
 }
 
 /// Returns an address's host and path, or `None` if the address is not on a host.
-pub(super) fn place(address: &str) -> Option<String> {
+pub(super) fn remote_target(address: &str) -> Option<String> {
     Destination::parse(Role::GitRemoteUrl, address).domain().map(str::to_owned)
 }

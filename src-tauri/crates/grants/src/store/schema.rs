@@ -137,7 +137,7 @@ pub enum StoreError {
     Thread(String),
     /// The trusted process is shutting down.
     #[error("failed to change grants: the trusted process is shutting down")]
-    Ended,
+    ShuttingDown,
 }
 
 impl StoreError {

@@ -35,11 +35,11 @@ struct StoredValue {
 }
 
 /// Serializes granted tools.
-pub(super) fn written(scope: &ToolScope) -> String {
+pub(super) fn serialize(scope: &ToolScope) -> String {
     let stored = match scope {
         ToolScope::Use(tool) => StoredScope::Use(stored_use(tool)),
         ToolScope::Tool(tool) => StoredScope::Tools(StoredTools::Tool { tool: tool.clone() }),
-        ToolScope::Reading => StoredScope::Tools(StoredTools::Reading),
+        ToolScope::ReadOnly => StoredScope::Tools(StoredTools::Reading),
         ToolScope::All => StoredScope::Tools(StoredTools::All),
     };
     // Serializing plain strings cannot fail.
@@ -55,7 +55,7 @@ fn stored_use(tool: &ToolUse) -> StoredTool {
     StoredTool { tool: tool.tool().to_owned(), values: tool.values().iter().map(value).collect() }
 }
 
-/// Reason a text does not describe granted tools.
+/// Reason a string does not describe granted tools.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredToolError {
     /// The text is not the expected JSON.
@@ -67,11 +67,11 @@ pub(super) enum StoredToolError {
 }
 
 /// Parses granted tools.
-pub(super) fn read(text: &str) -> Result<ToolScope, StoredToolError> {
+pub(super) fn parse(text: &str) -> Result<ToolScope, StoredToolError> {
     let StoredTool { tool, values } = match serde_json::from_str(text)? {
         StoredScope::Use(tool) => tool,
         StoredScope::Tools(StoredTools::Tool { tool }) => return Ok(ToolScope::Tool(tool)),
-        StoredScope::Tools(StoredTools::Reading) => return Ok(ToolScope::Reading),
+        StoredScope::Tools(StoredTools::Reading) => return Ok(ToolScope::ReadOnly),
         StoredScope::Tools(StoredTools::All) => return Ok(ToolScope::All),
     };
     let value = |StoredValue { argument, role, value }| match Role::parse(&role) {
@@ -91,8 +91,8 @@ mod tests {
         let owner =
             BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "a\"b".to_owned() };
         let tool = ToolScope::Use(ToolUse::new("create_issue".to_owned(), vec![owner]));
-        for scope in [tool, ToolScope::Tool("t".to_owned()), ToolScope::Reading, ToolScope::All] {
-            assert_eq!(read(&written(&scope)).unwrap(), scope);
+        for scope in [tool, ToolScope::Tool("t".to_owned()), ToolScope::ReadOnly, ToolScope::All] {
+            assert_eq!(parse(&serialize(&scope)).unwrap(), scope);
         }
         for text in [
             "",
@@ -103,9 +103,9 @@ mod tests {
             r#"{"scope":"every"}"#,
             r#"{"scope":"tool","tool":"t","more":1}"#,
         ] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
         let unknown = r#"{"tool":"t","values":[{"argument":"a","role":"new-role","value":"v"}]}"#;
-        assert_eq!(read(unknown).unwrap_err().to_string(), "unknown role `new-role`");
+        assert_eq!(parse(unknown).unwrap_err().to_string(), "unknown role `new-role`");
     }
 }

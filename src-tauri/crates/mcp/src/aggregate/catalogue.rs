@@ -4,15 +4,15 @@
 //! - Merged lists have pages of their own, independent of the servers' pages.
 
 use super::lists::{CatalogueKind, Lists};
-use super::names::{Names, Owned};
-use super::qualified::{is_reserved, parse, qualified};
+use super::names::{AssignedNames, EntryKey};
+use super::qualified_uri::{is_reserved, parse, qualify};
 use crate::wire::Fields;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, HashSet};
 
 /// Number of entries per page.
-const PAGE: usize = 500;
+const PAGE_LEN: usize = 500;
 
 /// Maximum number of resources that are remembered because a call result links to them.
 const MAX_LINKED: usize = 1000;
@@ -20,13 +20,13 @@ const MAX_LINKED: usize = 1000;
 /// Merged lists of all servers, with the server of each entry.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    tools: Names,
-    prompts: Names,
+    tools: AssignedNames,
+    prompts: AssignedNames,
     entries: BTreeMap<CatalogueKind, Vec<Box<RawValue>>>,
     /// Name of the server that lists each resource, by URI.
     resources: BTreeMap<String, String>,
     /// URIs that several servers list, or that use our scheme. The client sees them as qualified URIs.
-    shared: HashSet<String>,
+    ambiguous_uris: HashSet<String>,
     templates: Vec<(String, String)>,
     /// Servers that list resources or templates.
     with_resources: Vec<String>,
@@ -42,12 +42,13 @@ impl Catalogue {
         servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone,
         with_resources: Vec<String>,
     ) -> Vec<CatalogueKind> {
-        let named = |kind: CatalogueKind| {
-            Names::of(servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)))
+        let assign_names = |kind: CatalogueKind| {
+            AssignedNames::assign(servers.clone().flat_map(|(server, lists)| entry_keys(kind, server, lists)))
         };
-        (self.tools, self.prompts) = (named(CatalogueKind::Tools), named(CatalogueKind::Prompts));
-        self.warnings = self.tools.renamed().iter().chain(self.prompts.renamed()).cloned().collect();
-        self.shared = shared(servers.clone());
+        (self.tools, self.prompts) =
+            (assign_names(CatalogueKind::Tools), assign_names(CatalogueKind::Prompts));
+        self.warnings = self.tools.warnings().iter().chain(self.prompts.warnings()).cloned().collect();
+        self.ambiguous_uris = ambiguous_uris(servers.clone());
         self.resources.clear();
         self.templates.clear();
         self.with_resources = with_resources;
@@ -62,12 +63,12 @@ impl Catalogue {
             }
             self.entries.insert(kind, entries);
         }
-        let list = |of: &BTreeMap<CatalogueKind, Vec<Box<RawValue>>>, kind: CatalogueKind| {
-            of.get(&kind).into_iter().flatten().map(|raw| raw.get().to_owned()).collect::<Vec<_>>()
+        let raw_entries = |lists: &BTreeMap<CatalogueKind, Vec<Box<RawValue>>>, kind: CatalogueKind| {
+            lists.get(&kind).into_iter().flatten().map(|raw| raw.get().to_owned()).collect::<Vec<_>>()
         };
         CatalogueKind::ALL
             .into_iter()
-            .filter(|kind| list(&before, *kind) != list(&self.entries, *kind))
+            .filter(|kind| raw_entries(&before, *kind) != raw_entries(&self.entries, *kind))
             .collect()
     }
 
@@ -83,8 +84,8 @@ impl Catalogue {
         let name = match kind {
             CatalogueKind::Tools => self.tools.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
             CatalogueKind::Prompts => self.prompts.name(&(server.to_owned(), key.to_owned()))?.to_owned(),
-            CatalogueKind::Resources | CatalogueKind::Templates if self.shared.contains(key) => {
-                qualified(server, key)
+            CatalogueKind::Resources | CatalogueKind::Templates if self.ambiguous_uris.contains(key) => {
+                qualify(server, key)
             }
             CatalogueKind::Resources | CatalogueKind::Templates => key.to_owned(),
         };
@@ -105,8 +106,8 @@ impl Catalogue {
                 if name != key {
                     entry.set("uriTemplate", to_raw_value(&name).ok()?);
                 }
-                let begins = name.split('{').next().unwrap_or_default();
-                self.templates.push((begins.to_owned(), server.to_owned()));
+                let prefix = name.split('{').next().unwrap_or_default();
+                self.templates.push((prefix.to_owned(), server.to_owned()));
             }
         }
         to_raw_value(&entry).ok()
@@ -118,19 +119,19 @@ impl Catalogue {
         kind: CatalogueKind,
         cursor: Option<&str>,
     ) -> Option<BTreeMap<&'static str, Box<RawValue>>> {
-        let begins: usize = cursor.map_or(Some(0), |cursor| cursor.parse().ok())?;
+        let offset: usize = cursor.map_or(Some(0), |cursor| cursor.parse().ok())?;
         let all = self.entries.get(&kind).map(Vec::as_slice).unwrap_or_default();
-        let rest = all.get(begins..)?;
+        let rest = all.get(offset..)?;
         let mut page = BTreeMap::new();
-        page.insert(kind.field(), to_raw_value(rest.get(..PAGE).unwrap_or(rest)).ok()?);
-        if rest.len() > PAGE {
-            page.insert("nextCursor", to_raw_value(&(begins + PAGE).to_string()).ok()?);
+        page.insert(kind.field(), to_raw_value(rest.get(..PAGE_LEN).unwrap_or(rest)).ok()?);
+        if rest.len() > PAGE_LEN {
+            page.insert("nextCursor", to_raw_value(&(offset + PAGE_LEN).to_string()).ok()?);
         }
         Some(page)
     }
 
     /// Returns the server that owns a tool or prompt, and the server's own name for it.
-    pub fn owner(&self, kind: CatalogueKind, name: &str) -> Option<&Owned> {
+    pub fn owner(&self, kind: CatalogueKind, name: &str) -> Option<&EntryKey> {
         match kind {
             CatalogueKind::Tools => self.tools.owner(name),
             CatalogueKind::Prompts => self.prompts.owner(name),
@@ -151,37 +152,37 @@ impl Catalogue {
             _ => None,
         };
         let is_claimed =
-            || self.templates.iter().any(|(begins, _)| !begins.is_empty() && uri.starts_with(begins));
+            || self.templates.iter().any(|(prefix, _)| !prefix.is_empty() && uri.starts_with(prefix));
         let listed = self.resources.get(uri).map(String::as_str);
         let found = listed
-            .or_else(|| self.by_template(uri, |begins| !begins.is_empty()))
+            .or_else(|| self.server_by_template(uri, |prefix| !prefix.is_empty()))
             .or_else(by_link)
-            .or_else(|| if is_claimed() { None } else { self.by_template(uri, str::is_empty) })
+            .or_else(|| if is_claimed() { None } else { self.server_by_template(uri, str::is_empty) })
             .or_else(only);
         found.map(|server| (server, uri))
     }
 
     /// Returns the server with the longest matching template prefix that `counts` accepts, or `None` if several servers
     /// share that prefix.
-    fn by_template(&self, uri: &str, counts: impl Fn(&str) -> bool) -> Option<&str> {
-        let fits = |begins: &str| counts(begins) && uri.starts_with(begins);
-        let fit = || self.templates.iter().filter(|(begins, _)| fits(begins));
-        let longest = fit().map(|(begins, _)| begins.len()).max()?;
-        let mut owners = fit().filter(|(begins, _)| begins.len() == longest).map(|(_, server)| server);
+    fn server_by_template(&self, uri: &str, accepts_prefix: impl Fn(&str) -> bool) -> Option<&str> {
+        let matches = |prefix: &str| accepts_prefix(prefix) && uri.starts_with(prefix);
+        let matching = || self.templates.iter().filter(|(prefix, _)| matches(prefix));
+        let longest = matching().map(|(prefix, _)| prefix.len()).max()?;
+        let mut owners = matching().filter(|(prefix, _)| prefix.len() == longest).map(|(_, server)| server);
         let first = owners.next()?;
         owners.all(|other| other == first).then_some(first)
     }
 
     /// Returns the URI under which the client sees a server's resource, or `None` if the URI belongs to another server.
-    pub fn address_of(&self, server: &str, uri: &str) -> Option<String> {
-        if self.shared.contains(uri) || is_reserved(uri) {
-            return Some(qualified(server, uri));
+    pub fn client_uri(&self, server: &str, uri: &str) -> Option<String> {
+        if self.ambiguous_uris.contains(uri) || is_reserved(uri) {
+            return Some(qualify(server, uri));
         }
         self.server_of(uri).filter(|(owner, _)| *owner == server).map(|_| uri.to_owned())
     }
 
     /// Remembers the resources that a call result links to.
-    pub fn link(&mut self, server: &str, answer: &RawValue) {
+    pub fn add_links(&mut self, server: &str, answer: &RawValue) {
         #[derive(Deserialize)]
         struct Answer {
             #[serde(default)]
@@ -208,8 +209,8 @@ impl Catalogue {
     }
 
     /// Removes the links found in this server's results.
-    pub fn forget(&mut self, server: &str) {
-        self.linked.retain(|_, (of, _)| of != server);
+    pub fn remove_links(&mut self, server: &str) {
+        self.linked.retain(|_, (owner, _)| owner != server);
     }
 
     /// Returns warnings about renamed and omitted entries.
@@ -219,21 +220,25 @@ impl Catalogue {
 }
 
 /// Returns the URIs that several servers list, or that use our scheme.
-fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
-    let mut shared = HashSet::new();
+fn ambiguous_uris<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
+    let mut ambiguous_uris = HashSet::new();
     for kind in [CatalogueKind::Resources, CatalogueKind::Templates] {
         let mut first: BTreeMap<String, String> = BTreeMap::new();
-        for (server, uri) in servers.clone().flat_map(|(server, lists)| owned(kind, server, lists)) {
+        for (server, uri) in servers.clone().flat_map(|(server, lists)| entry_keys(kind, server, lists)) {
             let owner = first.entry(uri.clone()).or_insert_with(|| server.clone());
             if *owner != server || is_reserved(&uri) {
-                shared.insert(uri);
+                ambiguous_uris.insert(uri);
             }
         }
     }
-    shared
+    ambiguous_uris
 }
 
-fn owned<'a>(kind: CatalogueKind, server: &'a str, lists: &'a Lists) -> impl Iterator<Item = Owned> + 'a {
+fn entry_keys<'a>(
+    kind: CatalogueKind,
+    server: &'a str,
+    lists: &'a Lists,
+) -> impl Iterator<Item = EntryKey> + 'a {
     let entries = lists.get(&kind).into_iter().flat_map(|listed| &listed.entries);
     entries.map(move |(key, _)| (server.to_owned(), key.clone()))
 }
@@ -250,7 +255,7 @@ mod tests {
 
     fn lists(kind: CatalogueKind, value: serde_json::Value) -> Lists {
         let mut listed = ListEntries::default();
-        assert!(listed.take(kind, &raw(value)).unwrap().is_none());
+        assert!(listed.add_page(kind, &raw(value)).unwrap().is_none());
         Lists::from([(kind, listed)])
     }
 
@@ -261,7 +266,7 @@ mod tests {
         )
         .unwrap();
         let mut listed = ListEntries::default();
-        listed.take(CatalogueKind::Tools, &one).unwrap();
+        listed.add_page(CatalogueKind::Tools, &one).unwrap();
         let lists = Lists::from([(CatalogueKind::Tools, listed)]);
         let mut catalogue = Catalogue::default();
         assert_eq!(catalogue.update([("s", &lists)].into_iter(), Vec::new()), [CatalogueKind::Tools]);
@@ -278,13 +283,13 @@ mod tests {
     #[test]
     fn paged_lists_are_merged_without_duplicates() {
         let mut listed = ListEntries::default();
-        for begins in (0..1200).step_by(100) {
-            let tools: Vec<_> = (begins..begins + 100).map(|n| json!({ "name": format!("t{n}") })).collect();
-            let next = (begins < 1100).then_some(begins);
+        for prefix in (0..1200).step_by(100) {
+            let tools: Vec<_> = (prefix..prefix + 100).map(|n| json!({ "name": format!("t{n}") })).collect();
+            let next = (prefix < 1100).then_some(prefix);
             let more = listed
-                .take(CatalogueKind::Tools, &raw(json!({ "tools": tools, "nextCursor": next })))
+                .add_page(CatalogueKind::Tools, &raw(json!({ "tools": tools, "nextCursor": next })))
                 .unwrap();
-            assert_eq!(more.is_some(), begins < 1100);
+            assert_eq!(more.is_some(), prefix < 1100);
         }
         let mut catalogue = Catalogue::default();
         catalogue.update([("s", &Lists::from([(CatalogueKind::Tools, listed)]))].into_iter(), Vec::new());
@@ -344,9 +349,9 @@ mod tests {
         assert_eq!(server(&catalogue, "memo://x"), None);
         assert!(catalogue.warnings().is_empty());
         let link = json!({ "content": [{ "type": "resource_link", "uri": "memo://x" }, { "type": "text", "text": "resource_link" }] });
-        catalogue.link("b", &raw(link));
+        catalogue.add_links("b", &raw(link));
         assert_eq!(server(&catalogue, "memo://x").as_deref(), Some("b"));
-        catalogue.forget("b");
+        catalogue.remove_links("b");
         catalogue.update(servers.take(1), vec!["a".into()]);
         assert_eq!(server(&catalogue, "memo://x").as_deref(), Some("a"));
     }
@@ -383,7 +388,7 @@ mod tests {
         let all = [("a", resources(&["memo://1", "memo://2"])), ("b", resources(&["memo://1", ours]))];
         let mut catalogue = Catalogue::default();
         catalogue.update(all.iter().map(|(name, lists)| (*name, lists)), vec!["a".into(), "b".into()]);
-        let address = |server: &str, uri: &str| catalogue.address_of(server, uri);
+        let address = |server: &str, uri: &str| catalogue.client_uri(server, uri);
         assert_eq!(address("a", "memo://2").as_deref(), Some("memo://2"));
         assert_eq!(address("b", "memo://2"), None);
         assert_eq!(address("b", "memo://1").as_deref(), Some("ironcurtain://b/memo://1"));

@@ -28,13 +28,13 @@ pub enum InitializeError {
 
 impl InitializeRequest {
     /// Parses the parameters, and negotiates the protocol version.
-    pub fn of(params: Option<&RawValue>) -> Result<Self, InitializeError> {
+    pub fn parse(params: Option<&RawValue>) -> Result<Self, InitializeError> {
         let params = params.ok_or(InitializeError::NoParams)?;
         let mut params: Fields = serde_json::from_str(params.get())?;
-        let wanted =
+        let requested =
             params.get("protocolVersion").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-        let known =
-            wanted.and_then(|wanted| HANDSHAKE_VERSIONS.into_iter().find(|version| *version == wanted));
+        let known = requested
+            .and_then(|requested| HANDSHAKE_VERSIONS.into_iter().find(|version| *version == requested));
         let [newest, ..] = HANDSHAKE_VERSIONS;
         let version = known.unwrap_or(newest);
         params.set("protocolVersion", to_raw_value(version)?);
@@ -49,7 +49,7 @@ impl InitializeRequest {
 
     /// Returns the protocol version and the client's capabilities in canonical form. Servers may select their tools
     /// based on these.
-    pub fn kind_of_client(&self) -> String {
+    pub fn client_key(&self) -> String {
         let params: Value = serde_json::from_str(self.params.get()).unwrap_or_default();
         let mut capabilities = params.get("capabilities").cloned().unwrap_or_default();
         capabilities.sort_all_objects();
@@ -57,20 +57,20 @@ impl InitializeRequest {
     }
 
     /// Returns `true` if the protocol version supports JSON-RPC batches.
-    pub fn has_batches(&self) -> bool {
+    pub fn supports_batches(&self) -> bool {
         self.version == "2025-03-26"
     }
 
     /// Returns the `initialize` result, with the servers' names and instructions.
-    pub fn answer<'a>(&self, servers: impl Iterator<Item = (&'a str, Option<Arc<str>>)> + Clone) -> Value {
+    pub fn result<'a>(&self, servers: impl Iterator<Item = (&'a str, Option<Arc<str>>)> + Clone) -> Value {
         let names: Vec<String> = servers.clone().map(|(name, _)| format!("`{name}`")).collect();
-        let there = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
+        let server_names = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
         let mut instructions = format!(
-            "This entry combines several servers: {there}. Tools and prompts are named `server__name`. If a server's tools are missing, it has not started; call one of its tools by such a name to get the reason. Servers can start and stop during the session; the lists then change."
+            "This entry combines several servers: {server_names}. Tools and prompts are named `server__name`. If a server's tools are missing, it has not started; call one of its tools by such a name to get the reason. Servers can start and stop during the session; the lists then change."
         );
-        for (name, says) in servers.filter_map(|(name, says)| Some((name, says?))) {
-            // Quotes each line, so that no server can imitate another server's section.
-            let quoted: Vec<String> = says.lines().map(|line| format!("> {line}")).collect();
+        for (name, text) in servers.filter_map(|(name, text)| Some((name, text?))) {
+            // Quotes each line so that no server can imitate another server's section.
+            let quoted: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
             instructions
                 .push_str(&format!("\n\nThe server `{name}` describes its use:\n{}", quoted.join("\n")));
         }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn initialize(text: &str) -> InitializeRequest {
-        InitializeRequest::of(Some(&RawValue::from_string(text.to_owned()).unwrap())).unwrap()
+        InitializeRequest::parse(Some(&RawValue::from_string(text.to_owned()).unwrap())).unwrap()
     }
 
     #[test]
@@ -110,8 +110,8 @@ mod tests {
             old.params.get(),
             r#"{"protocolVersion":"2024-11-05","capabilities":{"roots":{}},"clientInfo":{"name":"c"}}"#
         );
-        let says = Some("Look first.\n\nThe server `a` describes its use:".into());
-        let answer = old.answer([("a", None), ("b", says)].into_iter());
+        let text = Some("Look first.\n\nThe server `a` describes its use:".into());
+        let answer = old.result([("a", None), ("b", text)].into_iter());
         assert_eq!(
             (&answer["protocolVersion"], &answer["capabilities"]["tasks"]),
             (&json!("2024-11-05"), &Value::Null)
@@ -124,9 +124,9 @@ mod tests {
         assert!(instructions.ends_with(quoted), "{instructions}");
         let new = initialize(r#"{"protocolVersion":"2031-01-01"}"#);
         assert!(
-            new.version == "2025-11-25" && new.answer([].into_iter())["capabilities"]["tasks"].is_object()
+            new.version == "2025-11-25" && new.result([].into_iter())["capabilities"]["tasks"].is_object()
         );
-        assert!(initialize(r#"{"protocolVersion":"2025-03-26"}"#).has_batches());
-        assert!(InitializeRequest::of(None).is_err());
+        assert!(initialize(r#"{"protocolVersion":"2025-03-26"}"#).supports_batches());
+        assert!(InitializeRequest::parse(None).is_err());
     }
 }

@@ -28,7 +28,7 @@ impl CatalogueKind {
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
     /// Returns the kind of list that a method requests.
-    pub fn of_method(method: &str) -> Option<Self> {
+    pub fn for_method(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
@@ -52,7 +52,7 @@ impl CatalogueKind {
     }
 
     /// Returns the method of the notification that reports a changed list.
-    pub fn changed(self) -> &'static str {
+    pub fn change_notification(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
             Self::Prompts => "notifications/prompts/list_changed",
@@ -87,37 +87,37 @@ pub struct ListEntries {
     pub entries: Vec<(String, Fields)>,
     bytes: usize,
     /// Number of entries omitted because they were invalid or exceeded [`MAX_BYTES`].
-    left_out: usize,
+    omitted: usize,
     pages: usize,
 }
 
 impl ListEntries {
     /// Builds a list from serialized tools. Invalid tools are omitted.
     #[must_use]
-    pub fn of(tools: &[String]) -> Self {
+    pub fn from_tools(tools: &[String]) -> Self {
         let mut listed = Self::default();
         for tool in tools {
             let tool = serde_json::from_str::<Fields>(tool).ok();
             let name = tool.as_ref().and_then(|tool| serde_json::from_str(tool.get("name")?.get()).ok());
             match name.zip(tool) {
                 Some(entry) => listed.entries.push(entry),
-                None => listed.left_out += 1,
+                None => listed.omitted += 1,
             }
         }
         listed
     }
 
     /// Adds a page. Returns the cursor of the next page, or `None` if this is the last page or a limit is reached.
-    pub fn take(
+    pub fn add_page(
         &mut self,
         kind: CatalogueKind,
         page: &RawValue,
     ) -> Result<Option<Box<RawValue>>, serde_json::Error> {
-        self.take_as((kind.field(), kind.key()), page)
+        self.add_page_as((kind.field(), kind.key()), page)
     }
 
     /// Adds a page whose entries are in `field` and are identified by `key`.
-    pub fn take_as(
+    pub fn add_page_as(
         &mut self,
         (field, key): (&str, &str),
         page: &RawValue,
@@ -133,7 +133,7 @@ impl ListEntries {
             let key = entry.as_ref().and_then(|entry| serde_json::from_str(entry.get(key)?.get()).ok());
             match (entry, key) {
                 (Some(entry), Some(key)) if self.bytes <= MAX_BYTES => self.entries.push((key, entry)),
-                _ => self.left_out += 1,
+                _ => self.omitted += 1,
             }
         }
         self.pages += 1;
@@ -142,8 +142,8 @@ impl ListEntries {
     }
 
     /// Returns the number of entries omitted because they were invalid or exceeded the size limit.
-    pub fn left_out(&self) -> usize {
-        self.left_out
+    pub fn omitted(&self) -> usize {
+        self.omitted
     }
 }
 
@@ -162,9 +162,9 @@ mod tests {
         let big = json!({ "name": "x", "pad": "y".repeat(1 << 20) });
         let page = to_raw_value(&json!({ "tools": [big, 7, {}], "nextCursor": "again" })).unwrap();
         let mut pages = 1;
-        while listed.take(CatalogueKind::Tools, &page).unwrap().is_some() {
+        while listed.add_page(CatalogueKind::Tools, &page).unwrap().is_some() {
             pages += 1;
         }
-        assert_eq!((pages, listed.entries.len(), listed.left_out()), (4, 3, 9));
+        assert_eq!((pages, listed.entries.len(), listed.omitted()), (4, 3, 9));
     }
 }

@@ -33,7 +33,7 @@ impl FuzzedClient {
 
     /// Ends the client's input and hands the conversation over. Returns the lines to be read again.
     pub fn ends(&mut self) -> Vec<u8> {
-        self.conversation.hung_up(&mut |line| self.for_client.push(line.bytes().collect()));
+        self.conversation.handle_eof(&mut |line| self.for_client.push(line.bytes().collect()));
         self.conversation.hand_over(&mut |line| self.for_client.push(line.bytes().collect()))
     }
 
@@ -45,7 +45,7 @@ impl FuzzedClient {
     /// Returns the lines sent to the core since the last call.
     pub fn session_receives(&mut self) -> Vec<Vec<u8>> {
         let all = std::iter::from_fn(|| self.for_session.try_recv().ok());
-        let lines = all.filter_map(|said| match said {
+        let lines = all.filter_map(|output| match output {
             ToSession::Line(line, _) => Some(line),
             ToSession::Refused(_) | ToSession::Wake => None,
         });

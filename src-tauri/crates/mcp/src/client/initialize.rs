@@ -21,7 +21,7 @@ pub(super) struct ServerFacts {
     pub(super) has_subscriptions: bool,
 }
 
-/// Returns the `initialize` request to the core. The request names the client's protocol version, so that the core uses
+/// Returns the `initialize` request to the core. The request names the client's protocol version so that the core uses
 /// this version with servers that support it.
 pub(super) fn initialize(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
     let mut capabilities: Fields = serde_json::from_str(without_tasks(&envelope.capabilities)?.get())?;
@@ -57,7 +57,7 @@ impl InitializeResult {
     }
 
     /// Converts the result to a `server/discover` result.
-    pub(super) fn discovered(&self) -> Result<Box<RawValue>, serde_json::Error> {
+    pub(super) fn to_discover_result(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let mut result: Fields = serde_json::from_str(self.0.get())?;
         result.remove("protocolVersion");
         let info = result.take("serverInfo");

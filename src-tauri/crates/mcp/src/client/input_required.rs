@@ -2,7 +2,7 @@
 
 use super::outputs::Outputs;
 use super::request::{Envelope, RequestRefusal};
-use crate::wire::{Fields, Held, Id, Outgoing, Response, error_line};
+use crate::wire::{Fields, Id, LineGuard, Outgoing, Response, error_line};
 use ironcurtain_paths::random_name;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Methods that request input, each with the client capability that it requires.
-const REQUESTS: [(&str, &str); 2] =
+const INPUT_REQUESTS: [(&str, &str); 2] =
     [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling")];
 
 /// Time limit for the client to gather input. The call is then cancelled.
-const LIFETIME: Duration = Duration::from_secs(600);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Maximum number of input rounds per call.
 const MAX_ROUNDS: usize = 32;
@@ -33,16 +33,16 @@ pub(super) struct InputRequest {
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
     /// Memory share that is held while the request is open.
-    pub(super) _held: Held,
+    pub(super) _guard: LineGuard,
     /// Key of the request in `inputRequests`.
     pub(super) key: String,
 }
 
 /// Input that a call still requires, and its limits.
-pub(super) struct Input {
+pub(super) struct CallInput {
     digest: [u8; 32],
     /// Request methods that the client supports.
-    takes: Vec<&'static str>,
+    methods: Vec<&'static str>,
     requests: Vec<InputRequest>,
     last_key: usize,
     rounds: usize,
@@ -50,49 +50,53 @@ pub(super) struct Input {
     /// input.
     state: Option<(String, Instant)>,
     /// Response to the call, if it arrived before the client's input.
-    pub(super) done: Option<(Response, Held)>,
+    pub(super) response: Option<(Response, LineGuard)>,
 }
 
-impl std::fmt::Debug for Input {
+impl std::fmt::Debug for CallInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Input").field("requests", &self.requests.len()).finish_non_exhaustive()
+        f.debug_struct("CallInput").field("requests", &self.requests.len()).finish_non_exhaustive()
     }
 }
 
-impl Input {
+impl CallInput {
     pub(super) fn new(envelope: &Envelope) -> Self {
-        let taken = REQUESTS.iter().filter(|(_, capability)| envelope.has_capability(capability));
+        let supported = INPUT_REQUESTS.iter().filter(|(_, capability)| envelope.has_capability(capability));
         Self {
             digest: envelope.digest,
-            takes: taken.map(|(method, _)| *method).collect(),
+            methods: supported.map(|(method, _)| *method).collect(),
             requests: Vec::new(),
             last_key: 0,
             rounds: 0,
             state: None,
-            done: None,
+            response: None,
         }
     }
 
     /// Returns `true` if the client can be asked for this input now.
     pub(super) fn accepts(&self, request: &InputRequest) -> bool {
-        let is_taken = self.takes.contains(&request.method.as_str());
+        let is_supported = self.methods.contains(&request.method.as_str());
         let is_short = request.params.as_ref().is_none_or(|params| params.get().len() <= MAX_PARAMS_LEN);
-        is_taken && is_short && self.requests.len() < MAX_REQUESTS && self.done.is_none()
+        is_supported && is_short && self.requests.len() < MAX_REQUESTS && self.response.is_none()
     }
 
     /// Adds a request to the next round.
-    pub(super) fn ask(&mut self, request: InputRequest) {
+    pub(super) fn add_request(&mut self, request: InputRequest) {
         self.last_key += 1;
         self.requests.push(InputRequest { key: format!("input-{}", self.last_key), ..request });
     }
 
     /// Removes a request that the core cancelled.
-    pub(super) fn cancel(&mut self, asked: &Id) {
-        self.requests.retain(|request| request.id != *asked);
+    pub(super) fn cancel(&mut self, id: &Id) {
+        self.requests.retain(|request| request.id != *id);
     }
 
     /// Answers the client's pending request with `input_required` and all open requests.
-    pub(super) fn require(&mut self, client: &Id, outputs: &mut Outputs<'_>) -> Result<(), RequestRefusal> {
+    pub(super) fn send_required(
+        &mut self,
+        client: &Id,
+        outputs: &mut Outputs<'_>,
+    ) -> Result<(), RequestRefusal> {
         self.rounds += 1;
         if self.rounds > MAX_ROUNDS {
             return Err(RequestRefusal::TooManyRounds(MAX_ROUNDS));
@@ -109,38 +113,38 @@ impl Input {
         let result = format!(
             "{{\"resultType\":\"input_required\",\"inputRequests\":{{{requests}}},\"requestState\":\"{state}\"}}"
         );
-        self.state = Some((state, Instant::now() + LIFETIME));
+        self.state = Some((state, Instant::now() + INPUT_TIMEOUT));
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n", client.as_json());
-        outputs.client(Outgoing::line(line.into_bytes()));
+        outputs.send_to_client(Outgoing::line(line.into_bytes()));
         outputs.wake();
         Ok(())
     }
 
     /// Returns `true` if `state` is the state that the client received for this call.
-    pub(super) fn is_opened_by(&self, state: &str) -> bool {
+    pub(super) fn matches_state(&self, state: &str) -> bool {
         self.state.as_ref().is_some_and(|(own, _)| own == state)
     }
 
     /// Handles the input of a retry: answers the core and invalidates the state. Requests without an answer stay open.
-    pub(super) fn bring(
+    pub(super) fn accept_responses(
         &mut self,
         envelope: &Envelope,
         outputs: &mut Outputs<'_>,
     ) -> Result<(), RequestRefusal> {
         if envelope.digest != self.digest {
-            return Err(RequestRefusal::OtherCall);
+            return Err(RequestRefusal::StateMismatch);
         }
         let none = Fields::default();
         let responses = envelope.responses.as_ref().unwrap_or(&none);
         let is_object = |raw: &RawValue| serde_json::from_str::<Fields>(raw.get()).is_ok();
-        let given = |request: &InputRequest| responses.get(&request.key);
-        if let Some(bad) =
-            self.requests.iter().find(|request| given(request).is_some_and(|raw| !is_object(raw)))
+        let response_for = |request: &InputRequest| responses.get(&request.key);
+        if let Some(invalid) =
+            self.requests.iter().find(|request| response_for(request).is_some_and(|raw| !is_object(raw)))
         {
-            return Err(RequestRefusal::NoAnswer(bad.key.clone()));
+            return Err(RequestRefusal::InvalidInputResponse(invalid.key.clone()));
         }
         self.state = None;
-        self.requests.retain(|request| match given(request) {
+        self.requests.retain(|request| match response_for(request) {
             Some(response) => {
                 outputs.answer_session(&request.id, response.to_owned());
                 false
@@ -172,6 +176,6 @@ impl Input {
 fn refuse(id: &Id, method: &str, outputs: &mut Outputs<'_>) {
     match to_raw_value(&json!({ "action": "cancel" })) {
         Ok(cancel) if method == "elicitation/create" => outputs.answer_session(id, cancel),
-        _ => outputs.session(error_line(Some(id), -32603, "the client sent no input")),
+        _ => outputs.send_to_session(error_line(Some(id), -32603, "the client sent no input")),
     }
 }

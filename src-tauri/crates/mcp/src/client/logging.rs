@@ -9,7 +9,7 @@ pub(super) type Level = usize;
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// Parses the name of a level. Returns `None` if it is unknown.
-pub(super) fn level(name: &str) -> Option<Level> {
+pub(super) fn parse(name: &str) -> Option<Level> {
     LEVELS.iter().position(|level| *level == name)
 }
 
@@ -19,7 +19,7 @@ pub(super) fn name(level: Level) -> &'static str {
 }
 
 /// Returns the level of a log message.
-pub(super) fn level_of(params: Option<&RawValue>) -> Option<Level> {
+pub(super) fn message_level(params: Option<&RawValue>) -> Option<Level> {
     let params: Fields = serde_json::from_str(params?.get()).ok()?;
-    level(&serde_json::from_str::<String>(params.get("level")?.get()).ok()?)
+    parse(&serde_json::from_str::<String>(params.get("level")?.get()).ok()?)
 }

@@ -12,7 +12,7 @@ pub(super) enum ToSession {
     Line(Vec<u8>, Option<Share>),
     /// A client request that was refused and answered here.
     Refused(RefusedRequest),
-    /// Wakes the reader, so that it checks its deadline.
+    /// Wakes the reader so that it checks its deadline.
     Wake,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Outputs<'a> {
 
 impl Outputs<'_> {
     /// Sends a line to the client.
-    pub(super) fn client(&mut self, line: Outgoing) {
+    pub(super) fn send_to_client(&mut self, line: Outgoing) {
         let line = match self.share.take() {
             Some(share) => line.holding(share),
             None => line,
@@ -63,15 +63,15 @@ impl Outputs<'_> {
         // Sending fails only if the session is closed.
         let _ = self.to_session.send(ToSession::Refused(refused));
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}\n", id.as_json(), refusal.error());
-        self.client(Outgoing::line(line.into_bytes()));
+        self.send_to_client(Outgoing::line(line.into_bytes()));
     }
 
     /// Sends a line to the core, unless the session is closed.
-    pub(super) fn session(&mut self, line: Vec<u8>) {
+    pub(super) fn send_to_session(&mut self, line: Vec<u8>) {
         let _ = self.to_session.send(ToSession::Line(line, self.share.take()));
     }
 
-    /// Wakes the core's reader, so that it checks its deadline.
+    /// Wakes the core's reader so that it checks its deadline.
     pub(super) fn wake(&self) {
         // Sending fails only if the session is closed.
         let _ = self.to_session.send(ToSession::Wake);
@@ -79,7 +79,7 @@ impl Outputs<'_> {
 
     /// Answers a request from the core.
     pub(super) fn answer_session(&mut self, id: &Id, answer: Box<RawValue>) {
-        self.session(response_line(id, &Response::Result(answer)));
+        self.send_to_session(response_line(id, &Response::Result(answer)));
     }
 
     /// Cancels a request sent to the core.
@@ -91,7 +91,7 @@ impl Outputs<'_> {
                 params.set("reason", reason);
             }
         });
-        self.session(notification_line("notifications/cancelled", params.ok().as_deref()));
+        self.send_to_session(notification_line("notifications/cancelled", params.ok().as_deref()));
     }
 
     /// Cancels a request sent to the core, with our own reason.

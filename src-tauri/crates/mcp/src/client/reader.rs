@@ -5,8 +5,8 @@
 use super::conversation::Conversation;
 use super::initialize::InitializeResult;
 use super::outputs::{RefusedRequest, ToSession};
-use super::request::names_revision;
-use crate::wire::{Allowance, Incoming, Inlet, Line, Listening, MAX_LINE_BYTES, Outbox};
+use super::request::has_protocol_version;
+use crate::wire::{Allowance, Incoming, Line, LineReader, LineSource, MAX_LINE_BYTES, Outbox};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(15);
 pub enum ClientVersion {
     /// No message has arrived yet.
     #[default]
-    Open,
+    #[serde(rename = "open")]
+    Unknown,
     /// Handshake version. Messages are forwarded unchanged.
     #[serde(rename = "legacy")]
     Handshake,
@@ -42,27 +43,28 @@ pub enum ClientMessage {
 
 /// Reads a client's messages for the core. The outbox translates messages in the other direction.
 pub struct ClientReader {
-    lines: Listening,
+    lines: LineReader,
     to_client: Outbox,
     conversation: Option<(Arc<Conversation>, UnboundedReceiver<ToSession>)>,
     has_handshake: bool,
     /// Deadline for the core's `initialize` result. Set at client EOF.
-    ended: Option<Instant>,
+    eof_deadline: Option<Instant>,
 }
 
 impl ClientReader {
     /// Creates a reader for a client of this version. Reads the bytes in `unread` first.
     pub fn new(
         memory: Allowance,
-        input: Inlet,
+        input: LineSource,
         unread: Vec<u8>,
         to_client: Outbox,
         version: ClientVersion,
     ) -> Self {
-        let lines = input.lines(memory, MAX_LINE_BYTES, unread);
-        let mut client = Self { lines, to_client, conversation: None, has_handshake: false, ended: None };
+        let lines = input.into_reader(memory, MAX_LINE_BYTES, unread);
+        let mut client =
+            Self { lines, to_client, conversation: None, has_handshake: false, eof_deadline: None };
         match version {
-            ClientVersion::Open => {}
+            ClientVersion::Unknown => {}
             ClientVersion::Handshake => client.has_handshake = true,
             ClientVersion::Stateless(initialized) => client.translate(initialized),
         }
@@ -78,14 +80,14 @@ impl ClientReader {
             if self.has_handshake {
                 return Ok(self.lines.next().await?.map(ClientMessage::Line));
             }
-            if self.ended.is_some() && self.is_settled() {
-                return Ok(self.pending());
+            if self.eof_deadline.is_some() && self.is_drained() {
+                return Ok(self.try_pending());
             }
             let Some((conversation, for_session)) = &mut self.conversation else {
                 let line = self.lines.next().await?;
                 match &line {
                     Some(Line::Whole(bytes, _)) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
-                    Some(Line::Whole(bytes, _)) if is_modern(bytes) => {}
+                    Some(Line::Whole(bytes, _)) if is_stateless(bytes) => {}
                     _ => {
                         self.has_handshake = true;
                         return Ok(line.map(ClientMessage::Line));
@@ -95,52 +97,52 @@ impl ClientReader {
                 self.receive(line);
                 continue;
             };
-            let (deadline, ended) = (conversation.deadline(), self.ended);
+            let (deadline, eof_deadline) = (conversation.deadline(), self.eof_deadline);
             let conversation = conversation.clone();
             tokio::select! {
                 biased;
-                Some(for_session) = for_session.recv() => if let Some(said) = client_message(for_session) {
-                    return Ok(Some(said));
+                Some(for_session) = for_session.recv() => if let Some(message) = client_message(for_session) {
+                    return Ok(Some(message));
                 },
-                () = until(ended) => return Ok(None),
-                () = until(deadline) => conversation.expire(&mut |line| self.to_client.send_translated(line)),
-                line = self.lines.next(), if ended.is_none() => match line? {
-                    Some(line @ (Line::TooLong { .. } | Line::NoRoom { .. })) => {
+                () = sleep_until(eof_deadline) => return Ok(None),
+                () = sleep_until(deadline) => conversation.expire(&mut |line| self.to_client.send_translated(line)),
+                line = self.lines.next(), if eof_deadline.is_none() => match line? {
+                    Some(line @ (Line::TooLong { .. } | Line::NoMemory { .. })) => {
                         return Ok(Some(ClientMessage::Line(line)));
                     }
                     Some(line) => self.receive(Some(line)),
-                    None => self.ended = Some(Instant::now() + INITIALIZE_TIMEOUT),
+                    None => self.eof_deadline = Some(Instant::now() + INITIALIZE_TIMEOUT),
                 },
             }
         }
     }
 
     /// Returns the next line if it is already available and needs no translation.
-    pub fn next_now(&mut self) -> Option<Line> {
-        if self.has_handshake { self.lines.next_now() } else { None }
+    pub fn try_next(&mut self) -> Option<Line> {
+        if self.has_handshake { self.lines.try_next() } else { None }
     }
 
     /// Returns `true` if the source is a channel. A channel delivers complete lines and has an explicit end.
-    pub fn is_handed_over(&self) -> bool {
-        self.lines.is_handed_over()
+    pub fn is_channel(&self) -> bool {
+        self.lines.is_channel()
     }
 
     /// Returns a message that can be read without waiting for the client.
-    pub fn pending(&mut self) -> Option<ClientMessage> {
+    pub fn try_pending(&mut self) -> Option<ClientMessage> {
         let (_, for_session) = self.conversation.as_mut()?;
         std::iter::from_fn(|| for_session.try_recv().ok()).find_map(client_message)
     }
 
     /// Stops reading for a handover. Returns the bytes that the other process must read again, or `None` if an
     /// overlong line was being skipped.
-    pub fn rest(self) -> Option<Vec<u8>> {
+    pub fn into_unread(self) -> Option<Vec<u8>> {
         let mut unread = match &self.conversation {
             Some((conversation, _)) => {
                 conversation.hand_over(&mut |line| self.to_client.send_translated(line))
             }
             None => Vec::new(),
         };
-        unread.extend(self.lines.rest()?);
+        unread.extend(self.lines.into_unread()?);
         Some(unread)
     }
 
@@ -151,7 +153,7 @@ impl ClientReader {
         move || match &conversation {
             Some(conversation) => ClientVersion::Stateless(conversation.initialized()),
             None if has_handshake => ClientVersion::Handshake,
-            None => ClientVersion::Open,
+            None => ClientVersion::Unknown,
         }
     }
 
@@ -172,9 +174,9 @@ impl ClientReader {
     }
 
     /// Returns `true` if a disconnected client has no messages left except those already queued.
-    fn is_settled(&self) -> bool {
+    fn is_drained(&self) -> bool {
         let Some((conversation, _)) = &self.conversation else { return true };
-        conversation.hung_up(&mut |line| self.to_client.send_translated(line))
+        conversation.handle_eof(&mut |line| self.to_client.send_translated(line))
     }
 }
 
@@ -188,7 +190,7 @@ fn client_message(for_session: ToSession) -> Option<ClientMessage> {
 }
 
 /// Waits until `time`. Without a time, waits forever.
-async fn until(time: Option<Instant>) {
+async fn sleep_until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
@@ -196,10 +198,10 @@ async fn until(time: Option<Instant>) {
 }
 
 /// Returns `true` if this first message was sent by a stateless client.
-fn is_modern(line: &[u8]) -> bool {
+fn is_stateless(line: &[u8]) -> bool {
     match Incoming::parse(line) {
         Ok(Incoming::Request { method, params, .. }) => {
-            method == "server/discover" || (method != "initialize" && names_revision(params.as_deref()))
+            method == "server/discover" || (method != "initialize" && has_protocol_version(params.as_deref()))
         }
         Ok(Incoming::Notification { .. } | Incoming::Response { .. }) | Err(_) => false,
     }
@@ -215,6 +217,6 @@ mod tests {
         assert!(matches!(read(r#""legacy""#), ClientVersion::Handshake));
         assert!(matches!(read(r#"{"modern":{"capabilities":{}}}"#), ClientVersion::Stateless(Some(_))));
         assert!(matches!(read(r#"{"modern":null}"#), ClientVersion::Stateless(None)));
-        assert!(matches!(read(r#""open""#), ClientVersion::Open));
+        assert!(matches!(read(r#""open""#), ClientVersion::Unknown));
     }
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// Fields that only a retry contains.
-const RESPONSES: &str = "inputResponses";
-const STATE: &str = "requestState";
+const INPUT_RESPONSES: &str = "inputResponses";
+const REQUEST_STATE: &str = "requestState";
 
 /// Reason a request is refused with an error.
 #[derive(Debug, thiserror::Error)]
@@ -20,10 +20,10 @@ pub(super) enum RequestRefusal {
     Missing(&'static str, &'static str),
     /// The protocol version is not supported.
     #[error("Unsupported protocol version")]
-    Revision {
+    UnsupportedVersion {
         requested: String,
         /// `true` if the client can still fall back to a handshake.
-        is_open: bool,
+        can_handshake: bool,
     },
     /// A request with this id is in flight.
     #[error("the id {0} is in use by a pending request")]
@@ -35,25 +35,25 @@ pub(super) enum RequestRefusal {
     UnknownState,
     /// The state belongs to another call.
     #[error("`requestState` belongs to another call; retry that call unchanged, or send this one without it")]
-    OtherCall,
+    StateMismatch,
     /// The request contains input without a state.
     #[error("`inputResponses` require the `requestState` of the same call; call again without them")]
-    NoState,
+    MissingState,
     /// An input response is not an object.
     #[error("`inputResponses` has no object for `{0}`")]
-    NoAnswer(String),
+    InvalidInputResponse(String),
     /// The server exceeded the maximum number of rounds.
     #[error("the server asked for input {0} times in one call; the call was cancelled")]
     TooManyRounds(usize),
     /// The client has too many open subscriptions.
     #[error("{0} subscriptions are open; cancel one first")]
-    TooManyListens(usize),
+    TooManySubscriptions(usize),
     /// A subscription has too many resources.
     #[error("a subscription follows at most {0} resources")]
     TooManyResources(usize),
     /// The method does not exist in this protocol version.
     #[error("`{0}` does not exist in protocol version {STATELESS_VERSION}")]
-    NotOfRevision(&'static str),
+    UnsupportedMethod(&'static str),
     /// The request uses tasks. Tasks of this protocol version are incompatible with those of the handshake versions.
     #[error("tasks are not available in protocol version {STATELESS_VERSION}; call without a task")]
     Tasks,
@@ -65,17 +65,17 @@ pub(super) enum RequestRefusal {
 impl RequestRefusal {
     pub(super) fn code(&self) -> i32 {
         match self {
-            Self::Revision { .. } => error_code::UNSUPPORTED_VERSION,
+            Self::UnsupportedVersion { .. } => error_code::UNSUPPORTED_VERSION,
             Self::IdInUse(_) => -32600,
-            Self::NotOfRevision(_) | Self::Tasks => -32601,
+            Self::UnsupportedMethod(_) | Self::Tasks => -32601,
             Self::TooManyRounds(_) | Self::Random(_) => -32603,
             Self::Unreadable(_)
             | Self::Missing(..)
             | Self::UnknownState
-            | Self::OtherCall
-            | Self::NoState
-            | Self::NoAnswer(_)
-            | Self::TooManyListens(_)
+            | Self::StateMismatch
+            | Self::MissingState
+            | Self::InvalidInputResponse(_)
+            | Self::TooManySubscriptions(_)
             | Self::TooManyResources(_) => -32602,
         }
     }
@@ -83,9 +83,11 @@ impl RequestRefusal {
     /// Returns the JSON-RPC error object for the client.
     pub(super) fn error(&self) -> Value {
         let mut error = json!({ "code": self.code(), "message": self.to_string() });
-        if let (Self::Revision { requested, is_open }, Some(error)) = (self, error.as_object_mut()) {
-            let legacy = HANDSHAKE_VERSIONS.into_iter().filter(|_| *is_open);
-            let supported: Vec<&str> = std::iter::once(STATELESS_VERSION).chain(legacy).collect();
+        if let (Self::UnsupportedVersion { requested, can_handshake }, Some(error)) =
+            (self, error.as_object_mut())
+        {
+            let handshake = HANDSHAKE_VERSIONS.into_iter().filter(|_| *can_handshake);
+            let supported: Vec<&str> = std::iter::once(STATELESS_VERSION).chain(handshake).collect();
             error.insert("data".to_owned(), json!({ "supported": supported, "requested": requested }));
         }
         error
@@ -110,18 +112,18 @@ pub(super) struct Envelope {
 }
 
 /// Returns `true` if the parameters name a protocol version in `_meta`, even an unsupported one.
-pub(super) fn names_revision(params: Option<&RawValue>) -> bool {
+pub(super) fn has_protocol_version(params: Option<&RawValue>) -> bool {
     let read = |raw: Option<&RawValue>| serde_json::from_str::<Fields>(raw?.get()).ok();
     let meta = read(params).and_then(|params| read(params.get("_meta")));
     meta.is_some_and(|meta| meta.get(meta_key::PROTOCOL_VERSION).is_some())
 }
 
 impl Envelope {
-    /// Parses the protocol fields. `is_open` is `true` while a handshake is still possible.
-    pub(super) fn read(
+    /// Parses the protocol fields. `can_handshake` is `true` while a handshake is still possible.
+    pub(super) fn parse(
         method: &str,
         params: Option<&RawValue>,
-        is_open: bool,
+        can_handshake: bool,
     ) -> Result<Self, RequestRefusal> {
         let mut names = [
             meta_key::PROTOCOL_VERSION,
@@ -136,8 +138,8 @@ impl Envelope {
                 *value = meta.take(key);
             }
             token = meta.get("progressToken").map(ToOwned::to_owned);
-            state = params.take(STATE).filter(|raw| raw.get() != "null");
-            responses = params.take(RESPONSES).filter(|raw| raw.get() != "null");
+            state = params.take(REQUEST_STATE).filter(|raw| raw.get() != "null");
+            responses = params.take(INPUT_RESPONSES).filter(|raw| raw.get() != "null");
             digest = digest_of(method, params);
         })?;
         let [version, capabilities, client_info, log_level] = names.map(|(_, value)| value);
@@ -145,7 +147,7 @@ impl Envelope {
         let requested: String =
             version.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or(missing)?;
         if requested != STATELESS_VERSION {
-            return Err(RequestRefusal::Revision { requested, is_open });
+            return Err(RequestRefusal::UnsupportedVersion { requested, can_handshake });
         }
         let is_object = |raw: &RawValue| serde_json::from_str::<Fields>(raw.get()).is_ok();
         let missing = RequestRefusal::Missing(meta_key::CLIENT_CAPABILITIES, "an object");

@@ -1,6 +1,6 @@
 //! Converts the core's responses for a stateless client.
 
-use crate::wire::{Held, Id, Outgoing, Response, error_line, meta_key, response_parts};
+use crate::wire::{Id, LineGuard, Outgoing, Response, error_line, meta_key, response_parts};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,23 +13,23 @@ const CACHED: [&str; 5] =
 
 /// Protocol fields of a result.
 #[derive(Debug, Default)]
-struct Glance {
+struct ResultFields {
     result_type: Option<Value>,
     has_meta: bool,
     has_lifetime: bool,
     has_scope: bool,
 }
 
-impl<'de> Deserialize<'de> for Glance {
+impl<'de> Deserialize<'de> for ResultFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Glance;
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = ResultFields;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Glance, A::Error> {
-                let mut glance = Glance::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ResultFields, A::Error> {
+                let mut fields = ResultFields::default();
                 while let Some(name) = map.next_key::<Cow<'de, str>>()? {
                     // Case variants and duplicates make the type invalid, because some parsers ignore case and use the
                     // last of several fields.
@@ -37,62 +37,62 @@ impl<'de> Deserialize<'de> for Glance {
                         || name.eq_ignore_ascii_case("re\u{17f}ultType")
                     {
                         let value = map.next_value()?;
-                        let is_first = glance.result_type.is_none() && name == "resultType";
-                        glance.result_type = Some(if is_first { value } else { Value::Null });
+                        let is_first = fields.result_type.is_none() && name == "resultType";
+                        fields.result_type = Some(if is_first { value } else { Value::Null });
                         continue;
                     }
-                    glance.has_meta |= name == "_meta";
-                    glance.has_lifetime |= name == "ttlMs";
-                    glance.has_scope |= name == "cacheScope";
+                    fields.has_meta |= name == "_meta";
+                    fields.has_lifetime |= name == "ttlMs";
+                    fields.has_scope |= name == "cacheScope";
                     map.next_value::<IgnoredAny>()?;
                 }
-                Ok(glance)
+                Ok(fields)
             }
         }
-        deserializer.deserialize_map(Reader)
+        deserializer.deserialize_map(FieldsVisitor)
     }
 }
 
 /// Answers a client request with the core's response.
-pub(super) fn answer(
+pub(super) fn translate(
     (id, method): (&Id, &str),
     response: Response,
-    held: Held,
+    guard: LineGuard,
     server_info: Option<&RawValue>,
 ) -> Outgoing {
     let result = match response {
-        Response::Error(_) => return response_parts(id, response).holding_what(held),
+        Response::Error(_) => return response_parts(id, response).with_guard(guard),
         Response::Result(result) => result,
     };
-    let glance = match serde_json::from_str::<Glance>(result.get()) {
-        Ok(glance) => glance,
-        Err(problem) => return not_taken(id, &format!("the server's result is invalid: {problem}")),
+    let fields = match serde_json::from_str::<ResultFields>(result.get()) {
+        Ok(fields) => fields,
+        Err(problem) => return invalid_result(id, &format!("the server's result is invalid: {problem}")),
     };
-    match &glance.result_type {
+    match &fields.result_type {
         None => {}
         Some(Value::String(kind)) if kind == "complete" => {}
-        Some(_) => return not_taken(id, "the server's result has an unsupported type"),
+        Some(_) => return invalid_result(id, "the server's result has an unsupported type"),
     }
-    let mut fields = String::new();
-    if glance.result_type.is_none() {
-        fields.push_str("\"resultType\":\"complete\",");
+    let mut added = String::new();
+    if fields.result_type.is_none() {
+        added.push_str("\"resultType\":\"complete\",");
     }
     if CACHED.contains(&method) {
-        if !glance.has_lifetime {
-            fields.push_str("\"ttlMs\":0,");
+        if !fields.has_lifetime {
+            added.push_str("\"ttlMs\":0,");
         }
-        if !glance.has_scope {
-            fields.push_str("\"cacheScope\":\"private\",");
+        if !fields.has_scope {
+            added.push_str("\"cacheScope\":\"private\",");
         }
     }
-    if let Some(info) = server_info.filter(|_| !glance.has_meta) {
-        fields.push_str(&format!("\"_meta\":{{\"{}\":{}}},", meta_key::SERVER_INFO, info.get()));
+    if let Some(info) = server_info.filter(|_| !fields.has_meta) {
+        added.push_str(&format!("\"_meta\":{{\"{}\":{}}},", meta_key::SERVER_INFO, info.get()));
     }
-    let fields = fields.replace(['\n', '\r'], " ");
+    let added = added.replace(['\n', '\r'], " ");
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.as_json());
-    Outgoing::around_with(head.into_bytes(), &fields, result, b"}\n").holding_what(held)
+    Outgoing::with_body_fields(head.into_bytes(), &added, result, b"}\n").with_guard(guard)
 }
 
-fn not_taken(id: &Id, text: &str) -> Outgoing {
+fn invalid_result(id: &Id, text: &str) -> Outgoing {
     Outgoing::line(error_line(Some(id), -32603, text))
 }

@@ -3,7 +3,7 @@
 use super::outputs::Outputs;
 use super::request::RequestRefusal;
 use crate::wire::{
-    Fields, Held, Id, Outgoing, Response, meta_key, notification_line, request_line, response_parts,
+    Fields, Id, LineGuard, Outgoing, Response, meta_key, notification_line, request_line, response_parts,
     rewrite_params,
 };
 use serde::{Deserialize, Serialize};
@@ -25,44 +25,44 @@ const MAX_LEN: usize = 64 * 1024;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Filter {
-    #[serde(skip_serializing_if = "is_not_wanted")]
+    #[serde(skip_serializing_if = "is_unset")]
     tools_list_changed: Option<bool>,
-    #[serde(skip_serializing_if = "is_not_wanted")]
+    #[serde(skip_serializing_if = "is_unset")]
     prompts_list_changed: Option<bool>,
-    #[serde(skip_serializing_if = "is_not_wanted")]
+    #[serde(skip_serializing_if = "is_unset")]
     resources_list_changed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_subscriptions: Option<Vec<String>>,
 }
 
 #[expect(clippy::ref_option, reason = "serde passes the field by reference")]
-fn is_not_wanted(flag: &Option<bool>) -> bool {
+fn is_unset(flag: &Option<bool>) -> bool {
     *flag != Some(true)
 }
 
 #[derive(Debug)]
-struct Listen {
+struct Subscription {
     /// Id of the client's request.
     id: Id,
     filter: Filter,
     /// Number of resources whose subscription the core has not confirmed yet.
-    awaited: usize,
+    unconfirmed: usize,
 }
 
 /// All open subscriptions.
 #[derive(Debug, Default)]
-pub(super) struct Listens(Vec<Listen>);
+pub(super) struct Subscriptions(Vec<Subscription>);
 
 /// Resource that the core must subscribe to for a client's subscription.
 #[derive(Debug)]
-pub(super) struct Followed {
-    pub(super) listen: Id,
+pub(super) struct FollowedResource {
+    pub(super) subscription: Id,
     pub(super) uri: String,
 }
 
-impl Listens {
-    pub(super) fn has(&self, id: &Id) -> bool {
-        self.0.iter().any(|listen| listen.id == *id)
+impl Subscriptions {
+    pub(super) fn contains(&self, id: &Id) -> bool {
+        self.0.iter().any(|subscription| subscription.id == *id)
     }
 
     /// Opens a subscription. Returns the resources that the core must subscribe to.
@@ -70,63 +70,74 @@ impl Listens {
         &mut self,
         id: &Id,
         params: &RawValue,
-        can_follow: bool,
+        supports_subscriptions: bool,
         outputs: &mut Outputs<'_>,
-    ) -> Result<Vec<Followed>, RequestRefusal> {
+    ) -> Result<Vec<FollowedResource>, RequestRefusal> {
         #[derive(Deserialize)]
-        struct Wanted {
+        struct ListenParams {
             #[serde(default)]
             notifications: Filter,
         }
         if self.0.len() >= MAX_COUNT {
-            return Err(RequestRefusal::TooManyListens(MAX_COUNT));
+            return Err(RequestRefusal::TooManySubscriptions(MAX_COUNT));
         }
-        let Wanted { notifications: mut filter } = serde_json::from_str(params.get())?;
+        let ListenParams { notifications: mut filter } = serde_json::from_str(params.get())?;
         let mut uris = filter.resource_subscriptions.take().unwrap_or_default();
         uris.sort_unstable();
         uris.dedup();
         if uris.len() > MAX_RESOURCES {
             return Err(RequestRefusal::TooManyResources(MAX_RESOURCES));
         }
-        let (known, new): (Vec<String>, Vec<String>) =
-            uris.into_iter().filter(|_| can_follow).partition(|uri| self.follow(uri));
-        filter.resource_subscriptions = Some(known).filter(|known| !known.is_empty());
-        let listen = Listen { id: id.clone(), filter, awaited: new.len() };
-        if listen.awaited == 0 {
-            listen.acknowledge(outputs);
+        let (existing, new): (Vec<String>, Vec<String>) =
+            uris.into_iter().filter(|_| supports_subscriptions).partition(|uri| self.is_followed(uri));
+        filter.resource_subscriptions = Some(existing).filter(|existing| !existing.is_empty());
+        let subscription = Subscription { id: id.clone(), filter, unconfirmed: new.len() };
+        if subscription.unconfirmed == 0 {
+            subscription.acknowledge(outputs);
         }
-        self.0.push(listen);
-        Ok(new.into_iter().map(|uri| Followed { listen: id.clone(), uri }).collect())
+        self.0.push(subscription);
+        Ok(new.into_iter().map(|uri| FollowedResource { subscription: id.clone(), uri }).collect())
     }
 
     /// Handles the core's response to a request to follow a resource.
-    pub(super) fn followed(&mut self, followed: Followed, is_followed: bool, outputs: &mut Outputs<'_>) {
-        let Some(listen) = self.0.iter_mut().find(|listen| listen.id == followed.listen) else { return };
-        if is_followed {
-            listen.filter.resource_subscriptions.get_or_insert_default().push(followed.uri);
+    pub(super) fn confirm(
+        &mut self,
+        resource: FollowedResource,
+        is_confirmed: bool,
+        outputs: &mut Outputs<'_>,
+    ) {
+        let Some(subscription) =
+            self.0.iter_mut().find(|subscription| subscription.id == resource.subscription)
+        else {
+            return;
+        };
+        if is_confirmed {
+            subscription.filter.resource_subscriptions.get_or_insert_default().push(resource.uri);
         }
-        listen.awaited = listen.awaited.saturating_sub(1);
-        if listen.awaited == 0 {
-            listen.acknowledge(outputs);
+        subscription.unconfirmed = subscription.unconfirmed.saturating_sub(1);
+        if subscription.unconfirmed == 0 {
+            subscription.acknowledge(outputs);
         }
     }
 
     /// Closes a subscription. Returns the resources that no subscription follows any longer.
     pub(super) fn close(&mut self, id: &Id) -> Vec<String> {
-        let Some(at) = self.0.iter().position(|listen| listen.id == *id) else { return Vec::new() };
-        let closed = self.0.remove(at);
-        let uris = closed.filter.resource_subscriptions.unwrap_or_default();
-        uris.into_iter().filter(|uri| !self.follow(uri)).collect()
+        let Some(index) = self.0.iter().position(|subscription| subscription.id == *id) else {
+            return Vec::new();
+        };
+        let removed = self.0.remove(index);
+        let uris = removed.filter.resource_subscriptions.unwrap_or_default();
+        uris.into_iter().filter(|uri| !self.is_followed(uri)).collect()
     }
 
     /// Completes all subscriptions with a result, as a server does when it shuts down.
-    pub(super) fn end(&mut self, outputs: &mut Outputs<'_>) {
-        for listen in self.0.drain(..) {
-            let meta = json!({ (meta_key::SUBSCRIPTION_ID): id_value(&listen.id) });
+    pub(super) fn complete_all(&mut self, outputs: &mut Outputs<'_>) {
+        for subscription in self.0.drain(..) {
+            let meta = json!({ (meta_key::SUBSCRIPTION_ID): id_value(&subscription.id) });
             let Ok(result) = to_raw_value(&json!({ "resultType": "complete", "_meta": meta })) else {
                 continue;
             };
-            outputs.client(response_parts(&listen.id, Response::Result(result)));
+            outputs.send_to_client(response_parts(&subscription.id, Response::Result(result)));
         }
     }
 
@@ -136,43 +147,48 @@ impl Listens {
         &self,
         method: &str,
         params: Option<&RawValue>,
-        held: Held,
+        guard: LineGuard,
         outputs: &mut Outputs<'_>,
     ) -> bool {
         let wants: &dyn Fn(&Filter) -> bool = match method {
             "notifications/tools/list_changed" => &|filter| filter.tools_list_changed == Some(true),
             "notifications/prompts/list_changed" => &|filter| filter.prompts_list_changed == Some(true),
             "notifications/resources/list_changed" => &|filter| filter.resources_list_changed == Some(true),
-            "notifications/resources/updated" => &|filter| filter.follows(params),
+            "notifications/resources/updated" => &|filter| filter.includes(params),
             _ => return false,
         };
         if params.is_some_and(|params| params.get().len() > MAX_LEN) {
             return true;
         }
         // The memory is released when the last copy is written. The mutex makes the guard `Sync`.
-        let held = Arc::new(std::sync::Mutex::new(held));
-        for listen in self.0.iter().filter(|listen| listen.awaited == 0 && wants(&listen.filter)) {
-            outputs.client(Outgoing::line(listen.stamped(method, params)).holding(held.clone()));
+        let guard = Arc::new(std::sync::Mutex::new(guard));
+        for subscription in
+            self.0.iter().filter(|subscription| subscription.unconfirmed == 0 && wants(&subscription.filter))
+        {
+            outputs.send_to_client(
+                Outgoing::line(subscription.notification(method, params)).holding(guard.clone()),
+            );
         }
         true
     }
 
     /// Returns `true` if a subscription already follows the resource.
-    fn follow(&self, uri: &str) -> bool {
-        let uris = self.0.iter().filter_map(|listen| listen.filter.resource_subscriptions.as_ref());
+    fn is_followed(&self, uri: &str) -> bool {
+        let uris =
+            self.0.iter().filter_map(|subscription| subscription.filter.resource_subscriptions.as_ref());
         uris.flatten().any(|followed| followed == uri)
     }
 }
 
-impl Listen {
+impl Subscription {
     fn acknowledge(&self, outputs: &mut Outputs<'_>) {
         let params = to_raw_value(&json!({ "notifications": self.filter })).ok();
-        let line = self.stamped("notifications/subscriptions/acknowledged", params.as_deref());
-        outputs.client(Outgoing::line(line));
+        let line = self.notification("notifications/subscriptions/acknowledged", params.as_deref());
+        outputs.send_to_client(Outgoing::line(line));
     }
 
     /// Returns the notification line, marked with this subscription's id.
-    fn stamped(&self, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    fn notification(&self, method: &str, params: Option<&RawValue>) -> Vec<u8> {
         let id = RawValue::from_string(self.id.as_json().to_owned());
         let params = rewrite_params(params, |_, meta| {
             if let Ok(id) = id {
@@ -185,7 +201,7 @@ impl Listen {
 
 impl Filter {
     /// Returns `true` if the notification concerns a followed resource or a part of such a resource.
-    fn follows(&self, params: Option<&RawValue>) -> bool {
+    fn includes(&self, params: Option<&RawValue>) -> bool {
         let uri = || {
             let params: Fields = serde_json::from_str(params?.get()).ok()?;
             serde_json::from_str::<String>(params.get("uri")?.get()).ok()

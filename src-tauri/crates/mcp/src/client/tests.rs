@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Conversation, and the messages that it has produced for both sides.
-struct Talk {
+struct TestConversation {
     conversation: Conversation,
     for_session: UnboundedReceiver<ToSession>,
     client: Vec<Value>,
 }
 
-impl Talk {
+impl TestConversation {
     fn new() -> Self {
         let (to_session, for_session) = unbounded_channel();
         Self { conversation: Conversation::new(to_session, None), for_session, client: Vec::new() }
@@ -25,23 +25,23 @@ impl Talk {
 
     /// Starts a conversation with an initialized core and discards its output.
     fn initialized(capabilities: &Value) -> Self {
-        let mut talk = Self::new();
-        talk.client_sends(&request(&json!(0), "server/discover", json!({}), capabilities));
-        let initialize = talk.session_receives();
+        let mut conversation = Self::new();
+        conversation.client_sends(&request(&json!(0), "server/discover", json!({}), capabilities));
+        let initialize = conversation.session_receives();
         assert_eq!(initialize[0]["method"], "initialize", "{initialize:?}");
         let server = json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "s", "version": "1" },
             "capabilities": { "tools": {}, "logging": {}, "tasks": {}, "resources": { "subscribe": true } } });
-        talk.session_sends(&json!({ "jsonrpc": "2.0", "id": initialize[0]["id"], "result": server }));
-        assert_eq!(talk.session_receives()[0]["method"], "notifications/initialized");
-        talk.client_receives();
-        talk
+        conversation.session_sends(&json!({ "jsonrpc": "2.0", "id": initialize[0]["id"], "result": server }));
+        assert_eq!(conversation.session_receives()[0]["method"], "notifications/initialized");
+        conversation.client_receives();
+        conversation
     }
 
     fn client_sends(&mut self, message: &Value) {
-        self.client_says_line(message.to_string().into_bytes());
+        self.client_sends_line(message.to_string().into_bytes());
     }
 
-    fn client_says_line(&mut self, line: Vec<u8>) {
+    fn client_sends_line(&mut self, line: Vec<u8>) {
         self.conversation.receive(line, None, &mut |line| self.client.push(read(&line)));
     }
 
@@ -55,23 +55,23 @@ impl Talk {
     }
 
     fn session_receives(&mut self) -> Vec<Value> {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Ok(for_session) = self.for_session.try_recv() {
             if let ToSession::Line(line, _) = for_session {
-                heard.extend(serde_json::from_slice(&line).ok());
+                received.extend(serde_json::from_slice(&line).ok());
             }
         }
-        heard
+        received
     }
 
     /// Calls `ask`, lets the server request input, and returns the state that the client receives.
-    fn asked(&mut self, id: u64) -> String {
-        self.client_sends(&call(id, json!({}), &elicits()));
+    fn call_until_input_required(&mut self, id: u64) -> String {
+        self.client_sends(&call(id, json!({}), &elicitation_capability()));
         assert_eq!(self.session_receives()[0]["method"], "tools/call");
         self.session_sends(&elicitation("a"));
-        let heard = self.client_receives();
-        assert_eq!(heard[0]["result"]["resultType"], "input_required", "{heard:?}");
-        heard[0]["result"]["requestState"].as_str().unwrap().to_owned()
+        let received = self.client_receives();
+        assert_eq!(received[0]["result"]["resultType"], "input_required", "{received:?}");
+        received[0]["result"]["requestState"].as_str().unwrap().to_owned()
     }
 }
 
@@ -81,7 +81,7 @@ fn read(line: &Outgoing) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-fn elicits() -> Value {
+fn elicitation_capability() -> Value {
     json!({ "elicitation": {} })
 }
 
@@ -97,16 +97,16 @@ fn request(id: &Value, method: &str, mut params: Value, capabilities: &Value) ->
 }
 
 /// Builds a call to the `ask` tool with extra fields.
-fn call(id: u64, beside: Value, capabilities: &Value) -> Value {
+fn call(id: u64, extra_fields: Value, capabilities: &Value) -> Value {
     let mut params = json!({ "name": "ask", "arguments": { "n": 1.0 } });
-    params.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
+    params.as_object_mut().unwrap().extend(extra_fields.as_object().unwrap().clone());
     request(&json!(id), "tools/call", params, capabilities)
 }
 
 /// Builds a retry that answers the first input request.
 fn retry(id: u64, state: &str) -> Value {
     let responses = json!({ "input-1": { "action": "accept", "content": { "x": 1 } } });
-    call(id, json!({ "requestState": state, "inputResponses": responses }), &elicits())
+    call(id, json!({ "requestState": state, "inputResponses": responses }), &elicitation_capability())
 }
 
 fn elicitation(id: &str) -> Value {

@@ -13,23 +13,23 @@ use tokio::io::AsyncRead;
 const MAX_ID_LEN: usize = 1024;
 
 /// Minimum and maximum of the reconnect delay that a server may set.
-const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
+const RETRY_DELAY_BOUNDS: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
 
 /// Reconnect delay if the server sets none.
-const USUAL_PAUSE: Duration = Duration::from_secs(1);
+const DEFAULT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Position in a stream at which the stream can be reopened.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Position {
     /// Id of the last event, if the server sends ids.
     pub(super) last_id: Option<String>,
-    pause: Option<Duration>,
+    retry_delay: Option<Duration>,
 }
 
 impl Position {
     /// Returns the delay before reopening the stream.
-    pub(super) fn pause(&self) -> Duration {
-        self.pause.unwrap_or(USUAL_PAUSE)
+    pub(super) fn retry_delay(&self) -> Duration {
+        self.retry_delay.unwrap_or(DEFAULT_RETRY_DELAY)
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Event {
     /// A skipped event that exceeded the size limit, with its length so far.
     TooLong(u64),
     /// A skipped event for which no memory was available.
-    NoRoom,
+    NoMemory,
 }
 
 /// Reader of server-sent events.
@@ -52,18 +52,18 @@ pub(super) struct Events<R> {
     shares: Vec<Share>,
     id: Option<String>,
     is_message: bool,
-    lost: Option<Event>,
+    skipped: Option<Event>,
 }
 
 impl<R: AsyncRead + Unpin> Events<R> {
     pub(super) fn new(body: R, memory: Allowance) -> Self {
         Self {
-            lines: Lines::within(memory, body, MAX_LINE_BYTES),
+            lines: Lines::with_allowance(memory, body, MAX_LINE_BYTES),
             data: None,
             shares: Vec::new(),
             id: None,
             is_message: true,
-            lost: None,
+            skipped: None,
         }
     }
 
@@ -73,41 +73,41 @@ impl<R: AsyncRead + Unpin> Events<R> {
             let (line, share) = match self.lines.next().await? {
                 None => return Ok(None),
                 Some(Line::TooLong { length, .. }) => {
-                    self.lost = Some(Event::TooLong(length));
+                    self.skipped = Some(Event::TooLong(length));
                     continue;
                 }
-                Some(Line::NoRoom { .. }) => {
-                    self.lost = Some(Event::NoRoom);
+                Some(Line::NoMemory { .. }) => {
+                    self.skipped = Some(Event::NoMemory);
                     continue;
                 }
                 Some(Line::Whole(line, share)) => (line, share),
             };
             let line = line.strip_suffix(b"\r").map_or(line.as_slice(), |line| line);
             if !line.is_empty() {
-                self.field(line, share, position);
+                self.parse_field(line, share, position);
                 continue;
             }
-            if let Some(event) = self.dispatched(position) {
+            if let Some(event) = self.finish_event(position) {
                 return Ok(Some(event));
             }
         }
     }
 
     /// Completes the current event and returns it. Returns `None` if the event is empty or not a message.
-    fn dispatched(&mut self, position: &mut Position) -> Option<Event> {
+    fn finish_event(&mut self, position: &mut Position) -> Option<Event> {
         if let Some(id) = self.id.take() {
             position.last_id = (!id.is_empty()).then_some(id);
         }
         let (data, shares) = (self.data.take(), std::mem::take(&mut self.shares));
         let is_message = std::mem::replace(&mut self.is_message, true);
-        if let Some(lost) = self.lost.take() {
-            return Some(lost);
+        if let Some(skipped) = self.skipped.take() {
+            return Some(skipped);
         }
         let data = data.filter(|data| is_message && !data.is_empty())?;
         Some(Event::Message(data, shares))
     }
 
-    fn field(&mut self, line: &[u8], share: Option<Share>, position: &mut Position) {
+    fn parse_field(&mut self, line: &[u8], share: Option<Share>, position: &mut Position) {
         let colon = line.iter().position(|&b| b == b':').unwrap_or(line.len());
         let (name, value) = line.split_at(colon);
         let value = value.strip_prefix(b":").unwrap_or(value);
@@ -115,15 +115,16 @@ impl<R: AsyncRead + Unpin> Events<R> {
         let text = || std::str::from_utf8(value).ok();
         // The stream may start with a byte order mark.
         match name.strip_prefix(b"\xef\xbb\xbf").unwrap_or(name) {
-            b"data" => self.add(value, share),
+            b"data" => self.add_data(value, share),
             b"event" => self.is_message = value.is_empty() || value == b"message",
             b"id" => {
                 self.id = text().filter(|id| id.len() <= MAX_ID_LEN && !id.contains('\0')).map(str::to_owned)
             }
             b"retry" => {
-                let [least, most] = PAUSES;
-                let pause = text().and_then(|text| text.parse().ok()).map(Duration::from_millis);
-                position.pause = pause.map(|pause| pause.clamp(least, most)).or(position.pause);
+                let [least, most] = RETRY_DELAY_BOUNDS;
+                let retry_delay = text().and_then(|text| text.parse().ok()).map(Duration::from_millis);
+                position.retry_delay =
+                    retry_delay.map(|retry_delay| retry_delay.clamp(least, most)).or(position.retry_delay);
             }
             // A comment or an unknown field.
             _ => {}
@@ -131,12 +132,12 @@ impl<R: AsyncRead + Unpin> Events<R> {
     }
 
     /// Appends a line of data.
-    fn add(&mut self, value: &[u8], share: Option<Share>) {
-        let had = self.data.as_ref().map_or(0, |data| data.len() + 1);
-        if had + value.len() > MAX_LINE_BYTES {
-            self.lost = Some(Event::TooLong((had + value.len()) as u64));
+    fn add_data(&mut self, value: &[u8], share: Option<Share>) {
+        let current_len = self.data.as_ref().map_or(0, |data| data.len() + 1);
+        if current_len + value.len() > MAX_LINE_BYTES {
+            self.skipped = Some(Event::TooLong((current_len + value.len()) as u64));
         }
-        if self.lost.is_some() {
+        if self.skipped.is_some() {
             (self.data, self.shares) = (None, Vec::new());
             return;
         }
@@ -154,16 +155,16 @@ impl<R: AsyncRead + Unpin> Events<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Memory;
+    use crate::wire::MemoryBudget;
 
     async fn read(body: &[u8]) -> (Vec<String>, Position) {
-        let mut events = Events::new(body, Memory::new(64, 8).allowance(1));
+        let mut events = Events::new(body, MemoryBudget::new(64, 8).allowance(1));
         let (mut got, mut position) = (Vec::new(), Position::default());
         while let Some(event) = events.next(&mut position).await.unwrap() {
             got.push(match event {
                 Event::Message(text, _) => String::from_utf8(text).unwrap(),
                 Event::TooLong(length) => format!("too long: {length}"),
-                Event::NoRoom => "no room".to_owned(),
+                Event::NoMemory => "no room".to_owned(),
             });
         }
         (got, position)
@@ -175,11 +176,11 @@ mod tests {
         let (got, position) = read(body).await;
         assert_eq!(got, ["one", "two\nlines"]);
         assert_eq!(position.last_id.as_deref(), Some("8"));
-        assert_eq!(position.pause(), Duration::from_millis(200));
-        assert_eq!(Position::default().pause(), USUAL_PAUSE);
+        assert_eq!(position.retry_delay(), Duration::from_millis(200));
+        assert_eq!(Position::default().retry_delay(), DEFAULT_RETRY_DELAY);
     }
 
-    // The clock is paused, so that waiting for memory takes no time.
+    // The clock is paused so that waiting for memory takes no time.
     #[tokio::test(start_paused = true)]
     async fn a_too_long_event_is_reported_and_skipped() {
         let long = "x".repeat(9 * 1024 * 1024);

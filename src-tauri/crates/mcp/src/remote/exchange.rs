@@ -4,15 +4,17 @@
 //! - Every message is forwarded as one line, with the server's secrets redacted.
 
 use super::Redact;
-use super::answer::{Form, Head, MAX_MESSAGE_LEN, answers, explanation_of, form};
 use super::events::{Event, Events, Position};
 use super::fault::Fault;
 use super::headers::HttpSession;
 use super::http::{Http, Reply, in_one_line};
 use super::required_login::{LoginId, RequiredLogin};
+use super::response_head::{
+    BodyFormat, Head, MAX_MESSAGE_LEN, body_format, error_explanation, is_response_to,
+};
 use super::session::SessionState;
 use crate::wire::{
-    Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, error_line, members,
+    Allowance, Id, Incoming, Line, Lines, MAX_LINE_BYTES, Output, Response, Share, batch_members, error_line,
 };
 use hyper::Method;
 use hyper::body::Bytes;
@@ -23,14 +25,14 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of consecutive failures to resume a stream. After that, the request fails.
 const MAX_FAILURES: u32 = 5;
 
 /// Duration for which a stream is still read after the awaited response has arrived.
-const AFTER_ANSWER: Duration = Duration::from_secs(1);
+const LINGER_AFTER_RESPONSE: Duration = Duration::from_secs(1);
 
 /// Maximum time for the server to accept a message that expects no response.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -42,19 +44,19 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct Exchange {
     pub(super) http: Http,
     pub(super) session: SessionState,
-    to_us: Turn<Output>,
-    log: Turn<Output>,
+    output: AsyncMutex<Output>,
+    stderr: AsyncMutex<Output>,
     redact: Redact,
     pub(super) memory: Allowance,
-    notes: Notes,
+    status: ConnectionStatus,
     /// Cancelled when the server has forgotten the session, which closes the connection.
-    pub(super) over: CancellationToken,
+    pub(super) closed: CancellationToken,
 }
 
 /// Streams and callbacks for the server's output.
-pub(super) struct Ends {
+pub(super) struct Streams {
     /// Standard output of the connection, for messages.
-    pub(super) to_us: Output,
+    pub(super) output: Output,
     /// Standard error of the connection, for log lines.
     pub(super) log: Output,
     /// Redacts the secrets sent to the server.
@@ -62,7 +64,7 @@ pub(super) struct Ends {
 }
 
 /// Reasons for failures, shared with the owner of the connection.
-pub(super) struct Notes {
+pub(super) struct ConnectionStatus {
     /// Reason the connection closed.
     pub(super) reason: Arc<OnceLock<String>>,
     /// Message of the last request that failed.
@@ -85,12 +87,13 @@ struct StreamLogin(LoginId);
 impl Exchange {
     pub(super) fn new(
         http: Http,
-        Ends { to_us, log, redact }: Ends,
+        Streams { output, log, redact }: Streams,
         memory: Allowance,
-        notes: Notes,
+        status: ConnectionStatus,
     ) -> Self {
-        let (to_us, log, over) = (Turn::new(to_us), Turn::new(log), CancellationToken::new());
-        Self { http, session: SessionState::default(), to_us, log, redact, memory, notes, over }
+        let (output, stderr, closed) =
+            (AsyncMutex::new(output), AsyncMutex::new(log), CancellationToken::new());
+        Self { http, session: SessionState::default(), output, stderr, redact, memory, status, closed }
     }
 
     /// Sends a request and forwards everything that the server returns.
@@ -99,32 +102,32 @@ impl Exchange {
         id: &Id,
         message: Incoming,
         line: Vec<u8>,
-        held: Option<Share>,
+        share: Option<Share>,
     ) -> Result<(), Fault> {
         let method = if let Incoming::Request { method, .. } = &message { method.as_str() } else { "" };
         let (is_initialize, line) = (method == "initialize", Bytes::from(line));
-        self.session.note(id, method, &line);
-        let headers = self.session().beside(&message);
+        self.session.record(id, method, &line);
+        let headers = self.session().headers_for(&message);
         drop(message);
         let mut awaited = Awaited { id, is_initialize, is_answered: false };
-        let reply = self.accepted(headers, line, &mut awaited).await?;
-        drop(held);
+        let reply = self.send_until_accepted(headers, line, &mut awaited).await?;
+        drop(share);
         let Some(reply) = reply else { return Ok(()) };
         if is_initialize {
-            self.session().session_of(reply.response.headers());
+            self.session().set_session(reply.response.headers());
         }
-        match form(reply.response.headers()) {
-            Form::Message => self.read_message(reply, &mut awaited).await?,
-            Form::Events => self.follow(reply, &mut awaited).await?,
-            Form::WebPage => return Err(Fault::WebPage),
-            Form::Other(form) => return Err(Fault::Form(form)),
+        match body_format(reply.response.headers()) {
+            BodyFormat::Message => self.read_message(reply, &mut awaited).await?,
+            BodyFormat::Events => self.read_stream(reply, &mut awaited).await?,
+            BodyFormat::WebPage => return Err(Fault::WebPage),
+            BodyFormat::Other(body_format) => return Err(Fault::BodyFormat(body_format)),
         }
         if awaited.is_answered { Ok(()) } else { Err(Fault::Truncated) }
     }
 
     /// Sends a request until the server accepts it. If the server is busy, retries after a delay. If the server has
     /// forgotten the session, retries in a new session. Returns `None` if the response was already handled.
-    async fn accepted(
+    async fn send_until_accepted(
         &self,
         mut headers: HeaderMap,
         line: Bytes,
@@ -134,40 +137,40 @@ impl Exchange {
         loop {
             let session = self.session().clone();
             let reply = self.http.send(Method::POST, headers.clone(), line.clone()).await?;
-            match self.taken(reply, Some(awaited)).await {
-                Err(Fault::Forgotten) if !std::mem::replace(&mut is_renewed, true) => {
+            match self.check_reply(reply, Some(awaited)).await {
+                Err(Fault::SessionLost) if !std::mem::replace(&mut is_renewed, true) => {
                     self.renew(&session).await?;
                     headers.extend(self.session().headers());
                 }
-                Err(fault) => match fault.pause(attempt) {
-                    Some(pause) => {
+                Err(fault) => match fault.retry_delay(attempt) {
+                    Some(delay) => {
                         attempt += 1;
-                        tokio::time::sleep(pause).await;
+                        tokio::time::sleep(delay).await;
                     }
                     None => return Err(fault),
                 },
-                taken => return taken,
+                reply => return reply,
             }
         }
     }
 
     /// Closes the connection because the server has forgotten its session.
-    pub(super) fn forget(&self) {
+    pub(super) fn close_lost_session(&self) {
         // Keeps the first reason if there is one.
-        let _ = self.notes.reason.set(Fault::Forgotten.to_string());
-        self.over.cancel();
+        let _ = self.status.reason.set(Fault::SessionLost.to_string());
+        self.closed.cancel();
     }
 
     /// Sends a message that expects no response.
     pub(super) async fn send_other(&self, message: &Incoming, line: Vec<u8>) -> Result<(), Fault> {
-        let headers = self.session().beside(message);
+        let headers = self.session().headers_for(message);
         let sent = async {
             let reply = self.http.send(Method::POST, headers, line.into()).await?;
-            let Some(reply) = self.taken(reply, None).await? else { return Ok(()) };
+            let Some(reply) = self.check_reply(reply, None).await? else { return Ok(()) };
             let (mut body, connection) = reply.body();
             // Some servers send a body, which is discarded.
             if tokio::io::copy(&mut body, &mut tokio::io::sink()).await.is_ok() {
-                self.http.keep(connection).await;
+                self.http.recycle(connection).await;
             }
             Ok(())
         };
@@ -186,41 +189,44 @@ impl Exchange {
                 Ok(reply) => {
                     failures = 0;
                     let login = Some(&login);
-                    if let Err(Fault::Over) = self.read_events(reply, None, &mut position, login).await {
+                    if let Err(Fault::Closed) = self.read_events(reply, None, &mut position, login).await {
                         return;
                     }
                 }
                 // The server offers no such stream.
                 Err(Fault::Status { status: 405, .. } | Fault::NotFound) => return,
                 Err(
-                    fault @ (Fault::Unauthorized { .. } | Fault::Login(_) | Fault::WebPage | Fault::Form(_)),
+                    fault @ (Fault::Unauthorized { .. }
+                    | Fault::Login(_)
+                    | Fault::WebPage
+                    | Fault::BodyFormat(_)),
                 ) => {
                     let text = format!("failed to listen for unsolicited messages: {fault}");
-                    self.say(&text).await;
+                    self.log(&text).await;
                     if !fault.needs_login() {
                         return;
                     }
-                    self.notes.login.refuse(login.0.clone());
+                    self.status.login.refuse(login.0.clone());
                     // With the same login, the server would refuse again.
                     while self.http.login_id().await == login.0 {
-                        self.notes.login.until_accepted().await;
+                        self.status.login.until_accepted().await;
                     }
                 }
-                Err(Fault::Forgotten) => match self.renew(&session).await {
+                Err(Fault::SessionLost) => match self.renew(&session).await {
                     Ok(()) => position = Position::default(),
-                    Err(_) => return self.forget(),
+                    Err(_) => return self.close_lost_session(),
                 },
-                Err(Fault::Over) => return,
+                Err(Fault::Closed) => return,
                 Err(_) => failures += 1,
             }
-            tokio::time::sleep(position.pause() * 2_u32.pow(failures.min(MAX_FAILURES))).await;
+            tokio::time::sleep(position.retry_delay() * 2_u32.pow(failures.min(MAX_FAILURES))).await;
         }
     }
 
     /// Closes the session at the server.
-    pub(super) async fn goodbye(&self) {
+    pub(super) async fn close_session(&self) {
         let headers = self.session().headers();
-        if !self.session().has_session() || self.over.is_cancelled() {
+        if !self.session().has_session() || self.closed.is_cancelled() {
             return;
         }
         // On failure, the server's own timeout closes the session.
@@ -228,73 +234,79 @@ impl Exchange {
     }
 
     /// Writes a line to the connection's standard output.
-    pub(super) async fn pass(&self, line: &[u8]) -> Result<(), Fault> {
-        self.to_us.lock().await.write_all(line).await.map_err(|_| Fault::Over)
+    pub(super) async fn write_line(&self, line: &[u8]) -> Result<(), Fault> {
+        self.output.lock().await.write_all(line).await.map_err(|_| Fault::Closed)
     }
 
     /// Answers a request with an error of our own, and records the message.
     pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
         if fault.needs_login() {
-            self.notes.login.refuse(self.http.login_id().await);
+            self.status.login.refuse(self.http.login_id().await);
         }
         let message = fault.to_string();
         // An authorization server may echo the tokens that were sent to it.
         let message = String::from_utf8_lossy(&(self.redact)(message.as_bytes())).into_owned();
         let line = error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &message);
-        *self.notes.fault.lock().unwrap_or_else(PoisonError::into_inner) = message;
-        self.pass(&line).await
+        *self.status.fault.lock().unwrap_or_else(PoisonError::into_inner) = message;
+        self.write_line(&line).await
     }
 
     /// Writes a line to the connection's standard error.
-    pub(super) async fn say(&self, text: &str) {
+    pub(super) async fn log(&self, text: &str) {
         // Writing fails if the reader was dropped.
-        let _ = self.log.lock().await.write_all(format!("{text}\n").as_bytes()).await;
+        let _ = self.stderr.lock().await.write_all(format!("{text}\n").as_bytes()).await;
     }
 
     fn session(&self) -> MutexGuard<'_, HttpSession> {
-        self.session.now()
+        self.session.current()
     }
 
     /// Checks a response. Returns `None` if its body was the awaited response and has already been forwarded.
-    async fn taken(&self, reply: Reply, awaited: Option<&mut Awaited<'_>>) -> Result<Option<Reply>, Fault> {
+    async fn check_reply(
+        &self,
+        reply: Reply,
+        awaited: Option<&mut Awaited<'_>>,
+    ) -> Result<Option<Reply>, Fault> {
         let has_session = self.session().has_session();
-        let foreign = |text: &[u8]| self.foreign(text);
-        match Head::of(&reply.response, awaited.is_some(), has_session, self.http.refused(), foreign) {
-            Head::Good => {
-                self.notes.login.accept();
+        let sanitize = |text: &[u8]| self.sanitize(text);
+        match Head::check(&reply.response, awaited.is_some(), has_session, self.http.refused(), sanitize) {
+            Head::Accepted => {
+                self.status.login.accept();
                 Ok(Some(reply))
             }
-            Head::Faulty(fault) => Err(fault),
-            Head::Explained(fault) => {
-                let is_page = form(reply.response.headers()) == Form::WebPage;
-                let reason = reply.reason().await;
-                if has_session && fault.is_about_session(&explanation_of(&reason)) {
-                    return Err(Fault::Forgotten);
+            Head::Failed(fault) => Err(fault),
+            Head::FailedWithBody(fault) => {
+                let is_page = body_format(reply.response.headers()) == BodyFormat::WebPage;
+                let reason = reply.error_body().await;
+                if has_session && fault.is_about_session(&error_explanation(&reason)) {
+                    return Err(Fault::SessionLost);
                 }
                 match awaited {
-                    Some(awaited) if answers(&reason, awaited.id) => {
+                    Some(awaited) if is_response_to(&reason, awaited.id) => {
                         self.deliver(reason, Some(awaited)).await?;
                         Ok(None)
                     }
                     Some(_) | None if is_page => Err(fault),
-                    Some(_) | None => Err(fault.with_explanation(&self.foreign(&explanation_of(&reason)))),
+                    Some(_) | None => {
+                        Err(fault.with_explanation(&self.sanitize(&error_explanation(&reason))))
+                    }
                 }
             }
         }
     }
 
     /// Redacts, sanitizes and shortens server text, for use in a message.
-    fn foreign(&self, text: &[u8]) -> String {
+    fn sanitize(&self, text: &[u8]) -> String {
         let text = (self.redact)(text);
         visible::head(&visible::line(&String::from_utf8_lossy(&text)), MAX_MESSAGE_LEN)
     }
 
     async fn read_message(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
         let (body, connection) = reply.body_as_line();
-        let mut lines = Lines::within(self.memory.clone(), body, MAX_LINE_BYTES);
+        let mut lines = Lines::with_allowance(self.memory.clone(), body, MAX_LINE_BYTES);
         match lines.next().await {
-            Ok(Some(Line::Whole(text, held))) => {
-                match members(&text) {
+            Ok(Some(Line::Whole(text, share))) => {
+                match batch_members(&text) {
                     None => self.deliver(text, Some(awaited)).await?,
                     Some(all) => {
                         for one in all {
@@ -302,18 +314,18 @@ impl Exchange {
                         }
                     }
                 }
-                drop(held);
-                self.http.keep(connection).await;
+                drop(share);
+                self.http.recycle(connection).await;
                 Ok(())
             }
             Ok(Some(Line::TooLong { length, .. })) => Err(Fault::TooLong(length)),
-            Ok(Some(Line::NoRoom { .. })) => Err(Fault::NoRoom),
+            Ok(Some(Line::NoMemory { .. })) => Err(Fault::NoMemory),
             Ok(None) | Err(_) => Err(Fault::Truncated),
         }
     }
 
     /// Reads the event stream of a request, and resumes it until the response has arrived.
-    async fn follow(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
+    async fn read_stream(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
         let mut position = Position::default();
         self.read_events(reply, Some(awaited), &mut position, None).await?;
         let mut failures = 0;
@@ -322,13 +334,13 @@ impl Exchange {
             if position.last_id.is_none() {
                 return Err(Fault::Truncated);
             }
-            tokio::time::sleep(position.pause()).await;
+            tokio::time::sleep(position.retry_delay()).await;
             match self.open(&position).await {
                 Ok(reply) => {
                     failures = 0;
                     self.read_events(reply, Some(awaited), &mut position, None).await?;
                 }
-                Err(fault @ (Fault::Forgotten | Fault::Over)) => return Err(fault),
+                Err(fault @ (Fault::SessionLost | Fault::Closed)) => return Err(fault),
                 Err(fault) if failures == MAX_FAILURES => return Err(fault),
                 Err(_) => failures += 1,
             }
@@ -338,14 +350,14 @@ impl Exchange {
 
     /// Opens an event stream that continues after the last event.
     async fn open(&self, position: &Position) -> Result<Reply, Fault> {
-        let headers = self.session().after(position.last_id.as_deref());
+        let headers = self.session().resume_headers(position.last_id.as_deref());
         let reply = self.http.send(Method::GET, headers, Vec::new().into()).await?;
-        let reply = self.taken(reply, None).await?.ok_or(Fault::Truncated)?;
-        match form(reply.response.headers()) {
-            Form::Events => Ok(reply),
-            Form::WebPage => Err(Fault::WebPage),
-            Form::Message => Err(Fault::Form("application/json".to_owned())),
-            Form::Other(form) => Err(Fault::Form(form)),
+        let reply = self.check_reply(reply, None).await?.ok_or(Fault::Truncated)?;
+        match body_format(reply.response.headers()) {
+            BodyFormat::Events => Ok(reply),
+            BodyFormat::WebPage => Err(Fault::WebPage),
+            BodyFormat::Message => Err(Fault::BodyFormat("application/json".to_owned())),
+            BodyFormat::Other(body_format) => Err(Fault::BodyFormat(body_format)),
         }
     }
 
@@ -364,7 +376,7 @@ impl Exchange {
             let is_answered = awaited.as_ref().is_some_and(|awaited| awaited.is_answered);
             let next = events.next(position);
             let next = if is_answered {
-                match tokio::time::timeout(AFTER_ANSWER, next).await {
+                match tokio::time::timeout(LINGER_AFTER_RESPONSE, next).await {
                     Ok(next) => next,
                     Err(_) => return Ok(()),
                 }
@@ -377,24 +389,24 @@ impl Exchange {
                 return Ok(());
             }
             match next {
-                Ok(Some(Event::Message(text, held))) => {
+                Ok(Some(Event::Message(text, share))) => {
                     self.deliver(text, awaited.as_deref_mut()).await?;
-                    drop(held);
+                    drop(share);
                 }
-                Ok(Some(lost @ (Event::TooLong(_) | Event::NoRoom))) => {
-                    let fault = if let Event::TooLong(length) = lost {
+                Ok(Some(skipped @ (Event::TooLong(_) | Event::NoMemory))) => {
+                    let fault = if let Event::TooLong(length) = skipped {
                         Fault::TooLong(length)
                     } else {
-                        Fault::NoRoom
+                        Fault::NoMemory
                     };
                     // The skipped message may have been the awaited response. Otherwise, only a notification is lost.
                     if awaited.is_some() {
                         return Err(fault);
                     }
-                    self.say(&fault.to_string()).await;
+                    self.log(&fault.to_string()).await;
                 }
                 Ok(None) => {
-                    self.http.keep(connection).await;
+                    self.http.recycle(connection).await;
                     return Ok(());
                 }
                 Err(_) => return Ok(()),
@@ -410,7 +422,7 @@ impl Exchange {
         {
             awaited.is_answered = true;
             if let (true, Response::Result(result)) = (awaited.is_initialize, &response) {
-                self.session().version_of(result);
+                self.session().set_version(result);
             }
         }
         let text = match (self.redact)(&text) {
@@ -419,6 +431,6 @@ impl Exchange {
         };
         let mut line = in_one_line(text);
         line.push(b'\n');
-        self.pass(&line).await
+        self.write_line(&line).await
     }
 }

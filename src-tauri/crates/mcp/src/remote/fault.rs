@@ -13,7 +13,7 @@ pub(super) enum Fault {
     #[error("{0}{hint}", hint = hint(.0))]
     NoConnection(#[from] ConnectionRefusal),
     /// The certificate is not valid for the host.
-    #[error("`{host}` failed to prove its identity, so nothing was sent to it: {problem}")]
+    #[error("failed to verify the certificate of `{host}`: {problem}; nothing was sent")]
     InvalidCertificate {
         /// Host and port of the server.
         host: String,
@@ -47,7 +47,7 @@ pub(super) enum Fault {
     #[error(transparent)]
     Login(#[from] LoginError),
     /// The server is overloaded or unavailable.
-    #[error("the server is overloaded or unavailable ({status}){after}", after = after(.retry_after))]
+    #[error("the server is overloaded or unavailable ({status}){advice}", advice = retry_advice(.retry_after))]
     Busy {
         /// HTTP status, 429 or 503.
         status: u16,
@@ -67,25 +67,25 @@ pub(super) enum Fault {
     /// The server has nothing at this URL (HTTP 404).
     #[error("no MCP server at this address (404); check the `url` in its entry")]
     NotFound,
-    /// The server does not know the session (HTTP 404, or 400 with a text about the session).
+    /// The server does not know the session (HTTP 404, or 400 with a message about the session).
     #[error(
         "the server has forgotten the session; the next call starts a new one, so repeat this call if it was not carried out"
     )]
-    Forgotten,
+    SessionLost,
     /// The server returned another HTTP error.
-    #[error("the server refused the request ({status}){said}")]
+    #[error("the server refused the request ({status}){explanation}")]
     Status {
         /// HTTP status of the response.
         status: u16,
         /// The server's explanation with a leading colon, or an empty string.
-        said: String,
+        explanation: String,
     },
     /// The server returned an HTML page.
     #[error("received a web page instead of an MCP response; check the `url` in the server's entry")]
     WebPage,
     /// The response has an unsupported content type.
     #[error("the server answered with `{0}` instead of an MCP content type")]
-    Form(String),
+    BodyFormat(String),
     /// The response exceeds the size limit.
     #[error("the server's answer exceeds {n} MB; the limit is {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
@@ -93,21 +93,21 @@ pub(super) enum Fault {
     #[error(
         "not enough memory for a long message, because other sessions are using it; try again, or increase `memoryMib` in `config.json`"
     )]
-    NoRoom,
+    NoMemory,
     /// The maximum number of requests is in flight.
     #[error("{0} requests to the server are already pending; try again when the server has answered")]
     TooMany(usize),
     /// The reader of the connection was dropped.
     #[error("the connection was closed")]
-    Over,
+    Closed,
 }
 
 impl Fault {
     /// Adds the server's explanation, unless it is empty.
-    pub(super) fn with_explanation(self, words: &str) -> Self {
-        let words = words.trim();
-        if let (Self::Status { status, .. }, false) = (&self, words.is_empty()) {
-            return Self::Status { status: *status, said: format!(": `{words}`") };
+    pub(super) fn with_explanation(self, explanation: &str) -> Self {
+        let explanation = explanation.trim();
+        if let (Self::Status { status, .. }, false) = (&self, explanation.is_empty()) {
+            return Self::Status { status: *status, explanation: format!(": `{explanation}`") };
         }
         self
     }
@@ -129,15 +129,15 @@ impl Fault {
 
     /// Returns the delay before the request is retried. Returns `None` if the server may have carried out the request,
     /// or if the delay or the number of attempts is too large.
-    pub(super) fn pause(&self, attempt: u32) -> Option<Duration> {
+    pub(super) fn retry_delay(&self, attempt: u32) -> Option<Duration> {
         let Self::Busy { status, retry_after } = self else { return None };
-        let pause = match retry_after {
+        let delay = match retry_after {
             Some(after) => Duration::from_secs(after.parse().ok()?),
             // Without `Retry-After`, a gateway may have lost the response to a request that was carried out.
             None if *status == 503 => return None,
-            None => USUAL_PAUSE * 2_u32.pow(attempt.min(MAX_ATTEMPTS)),
+            None => DEFAULT_RETRY_DELAY * 2_u32.pow(attempt.min(MAX_ATTEMPTS)),
         };
-        (attempt < MAX_ATTEMPTS && pause <= MAX_PAUSE).then_some(pause)
+        (attempt < MAX_ATTEMPTS && delay <= MAX_RETRY_DELAY).then_some(delay)
     }
 }
 
@@ -148,15 +148,15 @@ const UNKNOWN_SESSION: [&str; 3] = ["no valid session id", "invalid session id",
 const MAX_ATTEMPTS: u32 = 2;
 
 /// Delay before the first retry if the server specifies none. The delay doubles with each retry.
-const USUAL_PAUSE: Duration = Duration::from_millis(500);
+const DEFAULT_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// Maximum delay before a retry. Clients do not wait much longer for a response.
-const MAX_PAUSE: Duration = Duration::from_secs(10);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 fn hint(refusal: &ConnectionRefusal) -> &'static str {
-    if let ConnectionRefusal::NotPublic { place, .. } = refusal
+    if let ConnectionRefusal::NotPublic { scope, .. } = refusal
         // Connecting to the metadata address is never intended.
-        && *place != AddressScope::Metadata
+        && *scope != AddressScope::Metadata
     {
         return "; if this is intended, add the address to `allowedAddresses` in its entry";
     }
@@ -166,7 +166,7 @@ fn hint(refusal: &ConnectionRefusal) -> &'static str {
     ""
 }
 
-fn after(retry_after: &Option<String>) -> String {
+fn retry_advice(retry_after: &Option<String>) -> String {
     match retry_after {
         Some(after) if after.bytes().all(|b| b.is_ascii_digit()) => format!("; try again in {after} s"),
         Some(after) => format!("; try again after {after}"),
@@ -183,7 +183,7 @@ mod tests {
         let busy =
             |status, after: Option<&str>| Fault::Busy { status, retry_after: after.map(str::to_owned) };
         let pauses =
-            |fault: Fault| [0, 1, 2].map(|attempt| fault.pause(attempt).map(|pause| pause.as_millis()));
+            |fault: Fault| [0, 1, 2].map(|attempt| fault.retry_delay(attempt).map(|pause| pause.as_millis()));
         assert_eq!(pauses(busy(429, None)), [Some(500), Some(1000), None]);
         assert_eq!(pauses(busy(429, Some("2"))), [Some(2000), Some(2000), None]);
         assert_eq!(pauses(busy(503, Some("0"))), [Some(0), Some(0), None]);
@@ -192,9 +192,9 @@ mod tests {
             busy(429, Some("30")),
             busy(429, Some("Wed, 21 Oct 2026 07:28:00 GMT")),
             Fault::Truncated,
-            Fault::Forgotten,
+            Fault::SessionLost,
         ] {
-            assert_eq!(other.pause(0), None, "{other}");
+            assert_eq!(other.retry_delay(0), None, "{other}");
         }
     }
 }

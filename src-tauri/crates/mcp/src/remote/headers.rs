@@ -32,22 +32,22 @@ impl HttpSession {
     }
 
     /// Returns `true` if both have the same session id or neither has a session id.
-    pub(super) fn is_session_of(&self, other: &Self) -> bool {
+    pub(super) fn has_same_session(&self, other: &Self) -> bool {
         self.session == other.session
     }
 
     /// Returns `true` if both have the same protocol version or neither has a protocol version.
-    pub(super) fn is_version_of(&self, other: &Self) -> bool {
+    pub(super) fn has_same_version(&self, other: &Self) -> bool {
         self.version == other.version
     }
 
     /// Stores the session id from the response to `initialize`.
-    pub(super) fn session_of(&mut self, answer: &HeaderMap) {
+    pub(super) fn set_session(&mut self, answer: &HeaderMap) {
         self.session = answer.get(SESSION).filter(|id| id.len() <= MAX_SESSION_ID_LEN).cloned();
     }
 
     /// Stores the protocol version from the `initialize` result.
-    pub(super) fn version_of(&mut self, result: &RawValue) {
+    pub(super) fn set_version(&mut self, result: &RawValue) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Chosen {
@@ -66,7 +66,7 @@ impl HttpSession {
     }
 
     /// Returns the headers of a request that sends this message.
-    pub(super) fn beside(&self, message: &Incoming) -> HeaderMap {
+    pub(super) fn headers_for(&self, message: &Incoming) -> HeaderMap {
         let mut headers = self.headers();
         let (Incoming::Request { method, params, .. } | Incoming::Notification { method, params }) = message
         else {
@@ -75,18 +75,18 @@ impl HttpSession {
         let params = params.as_deref().and_then(|params| serde_json::from_str(params.get()).ok());
         let params: Params<'_> = params.unwrap_or_default();
         let version = params.meta.as_ref().and_then(|meta| meta.version.clone());
-        let named =
+        let values =
             [(METHOD, Some(Cow::Borrowed(method.as_str()))), (NAME, params.name(method)), (VERSION, version)];
-        for (name, value) in named {
-            if let Some(value) = value.and_then(|value| HeaderValue::from_str(&written(&value)).ok()) {
+        for (name, value) in values {
+            if let Some(value) = value.and_then(|value| HeaderValue::from_str(&encode(&value)).ok()) {
                 headers.insert(name, value);
             }
         }
         headers
     }
 
-    /// Returns the headers of a request that opens a stream after this event.
-    pub(super) fn after(&self, event: Option<&str>) -> HeaderMap {
+    /// Returns the headers of a request that resumes a stream after this event.
+    pub(super) fn resume_headers(&self, event: Option<&str>) -> HeaderMap {
         let mut headers = self.headers();
         headers.extend(event.and_then(|id| HeaderValue::from_str(id).ok()).map(|id| (LAST_EVENT, id)));
         headers
@@ -125,8 +125,8 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Encodes a text as a header value, in Base64 if necessary.
-fn written(text: &str) -> Cow<'_, str> {
+/// Encodes a string as a header value, in Base64 if necessary.
+fn encode(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|b| matches!(b, b' '..=b'~')) && text.trim() == text;
     if is_plain && !text.starts_with("=?base64?") {
         return Cow::Borrowed(text);
@@ -138,8 +138,8 @@ fn written(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    fn beside(session: &HttpSession, message: &str) -> Vec<(String, String)> {
-        let headers = session.beside(&Incoming::parse(message.as_bytes()).unwrap());
+    fn headers_for(session: &HttpSession, message: &str) -> Vec<(String, String)> {
+        let headers = session.headers_for(&Incoming::parse(message.as_bytes()).unwrap());
         let mut all: Vec<_> =
             headers.iter().map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned())).collect();
         all.sort();
@@ -154,19 +154,19 @@ mod tests {
     fn a_request_has_session_version_and_method_headers() {
         let mut http = HttpSession::default();
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
-        assert_eq!(beside(&http, initialize), pairs(&[("mcp-method", "initialize")]));
-        http.session_of(&HeaderMap::from_iter([(SESSION, HeaderValue::from_static("s1"))]));
+        assert_eq!(headers_for(&http, initialize), pairs(&[("mcp-method", "initialize")]));
+        http.set_session(&HeaderMap::from_iter([(SESSION, HeaderValue::from_static("s1"))]));
         let result = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#.to_owned();
-        http.version_of(&RawValue::from_string(result).unwrap());
+        http.set_version(&RawValue::from_string(result).unwrap());
         let call =
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"g\u00fc","arguments":{}}}"#;
         let session = [("mcp-protocol-version", "2025-11-25"), ("mcp-session-id", "s1")];
         let method = [("mcp-method", "tools/call"), ("mcp-name", "=?base64?Z8O8?=")];
-        assert_eq!(beside(&http, call), pairs(&[method, session].concat()));
-        assert_eq!(beside(&http, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), pairs(&session));
+        assert_eq!(headers_for(&http, call), pairs(&[method, session].concat()));
+        assert_eq!(headers_for(&http, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), pairs(&session));
         let modern = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
         let version = ("mcp-protocol-version".to_owned(), "2026-07-28".to_owned());
-        assert!(beside(&http, modern).contains(&version));
-        assert_eq!(http.after(Some("9")).get(LAST_EVENT).unwrap(), "9");
+        assert!(headers_for(&http, modern).contains(&version));
+        assert_eq!(http.resume_headers(Some("9")).get(LAST_EVENT).unwrap(), "9");
     }
 }

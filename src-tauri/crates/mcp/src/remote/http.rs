@@ -14,7 +14,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironcurtain_egress::{Dialed, Dialer, HostPort};
-use ironcurtain_tls::{TlsClient, secured};
+use ironcurtain_tls::{TlsClient, secure};
 use rustix::net::sockopt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -26,19 +26,19 @@ use tokio_util::io::StreamReader;
 use url::Position;
 
 /// Content types that the server may send.
-const FORMS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const ACCEPTED_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// Lifetime of an idle connection. Servers close theirs after five seconds or more.
-const KEPT: Duration = Duration::from_secs(4);
+const IDLE_LIFETIME: Duration = Duration::from_secs(4);
 
 /// Maximum number of idle connections.
-const MAX_KEPT: usize = 8;
+const MAX_IDLE: usize = 8;
 
 /// Maximum time that a connection may take to become reusable after its response was read.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Maximum number of bytes read from an error body, and the timeout for reading them.
-const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
+const ERROR_BODY_LIMITS: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -52,7 +52,7 @@ pub(super) struct Http {
     headers: HeaderMap,
     refused: RefusedLogin,
     login: Option<ServerLogin>,
-    kept: Mutex<Vec<(Sender, Instant)>>,
+    idle: Mutex<Vec<(Sender, Instant)>>,
 }
 
 /// Response without its body, and the connection that the body arrives on.
@@ -68,14 +68,14 @@ impl Http {
         dialer: Dialer,
         (refused, login): (RefusedLogin, Option<ServerLogin>),
     ) -> Result<Self, RemoteError> {
-        let RemoteEndpoint { url, target, headers: filled } = endpoint;
+        let RemoteEndpoint { url, target, headers: configured } = endpoint;
         let host = url.host_str().unwrap_or_default();
         let tls = match url.scheme() {
             "http" => None,
             _ => Some(TlsClient::new(host).await?),
         };
         let mut headers = HeaderMap::new();
-        for (name, value) in filled {
+        for (name, value) in configured {
             let value = HeaderValue::from_str(value);
             // The errors from these conversions do not name the header.
             let (Ok(header), Ok(mut value)) = (HeaderName::try_from(*name), value) else {
@@ -86,7 +86,7 @@ impl Http {
         }
         let authority = &url[Position::BeforeHost..Position::AfterPort];
         headers.insert(header::HOST, HeaderValue::from_str(authority).map_err(io::Error::other)?);
-        headers.insert(header::ACCEPT, FORMS);
+        headers.insert(header::ACCEPT, ACCEPTED_TYPES);
         Ok(Self {
             dialer,
             target: target.clone(),
@@ -95,7 +95,7 @@ impl Http {
             headers,
             refused,
             login,
-            kept: Mutex::default(),
+            idle: Mutex::default(),
         })
     }
 
@@ -119,7 +119,7 @@ impl Http {
         if reply.response.status() != StatusCode::UNAUTHORIZED {
             return Ok(reply);
         }
-        let Some(token) = login.after(token.as_ref()).await? else { return Ok(reply) };
+        let Some(token) = login.header_after_refusal(token.as_ref()).await? else { return Ok(reply) };
         headers.insert(header::AUTHORIZATION, token);
         self.send_once(method, headers, body).await
     }
@@ -147,9 +147,9 @@ impl Http {
         }
         *request.method_mut() = method;
         loop {
-            let kept = self.take();
-            let was_kept = kept.is_some();
-            let mut connection = match kept {
+            let idle = self.take_idle();
+            let was_idle = idle.is_some();
+            let mut connection = match idle {
                 Some(connection) => connection,
                 None => self.connect().await?,
             };
@@ -157,27 +157,27 @@ impl Http {
                 Ok(response) => return Ok(Reply { response, connection }),
                 Err(mut problem) => match problem.take_message() {
                     // INVARIANT: a connection returns a request only if no byte of it was written.
-                    Some(unwritten) if was_kept => request = unwritten,
-                    Some(_) | None => return Err(self.broke(problem.error())),
+                    Some(unwritten) if was_idle => request = unwritten,
+                    Some(_) | None => return Err(self.interrupted(problem.error())),
                 },
             }
         }
     }
 
     /// Returns a connection to the pool after its response was read.
-    pub(super) async fn keep(&self, mut connection: Sender) {
+    pub(super) async fn recycle(&self, mut connection: Sender) {
         let is_free = tokio::time::timeout(IDLE_TIMEOUT, connection.ready()).await;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(connection, since)| since.elapsed() < KEPT && !connection.is_closed());
-        if let (Ok(Ok(())), true) = (is_free, kept.len() < MAX_KEPT) {
-            kept.push((connection, Instant::now()));
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|(connection, since)| since.elapsed() < IDLE_LIFETIME && !connection.is_closed());
+        if let (Ok(Ok(())), true) = (is_free, idle.len() < MAX_IDLE) {
+            idle.push((connection, Instant::now()));
         }
     }
 
-    fn take(&self) -> Option<Sender> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((connection, since)) = kept.pop() {
-            if since.elapsed() < KEPT && connection.is_ready() {
+    fn take_idle(&self) -> Option<Sender> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((connection, since)) = idle.pop() {
+            if since.elapsed() < IDLE_LIFETIME && connection.is_ready() {
                 return Some(connection);
             }
         }
@@ -186,23 +186,23 @@ impl Http {
 
     async fn connect(&self) -> Result<Sender, Fault> {
         let Dialed { stream, mut permit } = self.dialer.open(&self.target).await?;
-        notice_silence(&stream);
-        let stream = secured(Box::new(stream), self.tls.as_ref()).await.map_err(|problem| {
+        enable_keepalive(&stream);
+        let stream = secure(Box::new(stream), self.tls.as_ref()).await.map_err(|problem| {
             Fault::InvalidCertificate { host: self.target.to_string(), problem: problem.to_string() }
         })?;
         let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|problem| self.broke(&problem))?;
+            http1::handshake(TokioIo::new(stream)).await.map_err(|problem| self.interrupted(&problem))?;
         // The task ends when the last sender is dropped, or when the network rules no longer allow the connection.
         tokio::spawn(async move {
             tokio::select! {
                 _ = connection => {}
-                _ = permit.withdrawn() => {}
+                _ = permit.revoked() => {}
             }
         });
         Ok(sender)
     }
 
-    fn broke(&self, problem: &hyper::Error) -> Fault {
+    fn interrupted(&self, problem: &hyper::Error) -> Fault {
         Fault::Interrupted { host: self.target.to_string(), problem: problem.to_string() }
     }
 }
@@ -225,16 +225,16 @@ impl Reply {
     }
 
     /// Reads the beginning of an error body.
-    pub(super) async fn reason(self) -> Vec<u8> {
-        let (most, bound) = REASON;
-        let body = Limited::new(self.response.into_body(), most).collect();
-        let read = tokio::time::timeout(bound, body).await;
+    pub(super) async fn error_body(self) -> Vec<u8> {
+        let (max_len, timeout) = ERROR_BODY_LIMITS;
+        let body = Limited::new(self.response.into_body(), max_len).collect();
+        let read = tokio::time::timeout(timeout, body).await;
         read.ok().and_then(Result::ok).map(|read| read.to_bytes().to_vec()).unwrap_or_default()
     }
 }
 
-/// Enables TCP keepalive, so that the kernel notices an unreachable host.
-fn notice_silence(stream: &TcpStream) {
+/// Enables TCP keepalive so that the kernel notices an unreachable host.
+fn enable_keepalive(stream: &TcpStream) {
     // Errors are ignored, because they only delay the detection of an unreachable host.
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(30));

@@ -21,8 +21,8 @@ mod stored;
 pub use access::{LoginStore, ServerLogin};
 pub use callback::{Callback, CallbackListener, RedirectAddress};
 pub use client_choice::ClientChoice;
-pub use error::{LoginError, login_command, typed};
-pub use offer::{BegunLogin, LoginOffer};
+pub use error::{LoginError, login_command, shell_quote};
+pub use offer::{LoginOffer, StartedLogin};
 pub use stored::StoredLogin;
 
 use ironcurtain_egress::{Dialer, Host, HostPort, HostRules};
@@ -53,11 +53,11 @@ pub struct LoginServer {
 impl LoginServer {
     /// Returns `true` if unencrypted HTTP to this host is allowed: the host is the server itself and its URL uses
     /// `http`, or the host is an address that the server's entry allows.
-    fn may_be_plain(&self, target: &HostPort) -> bool {
-        *target == self.target && self.url.scheme() == "http" || self.is_listed(&target.host)
+    fn allows_http(&self, target: &HostPort) -> bool {
+        *target == self.target && self.url.scheme() == "http" || self.is_allowed_address(&target.host)
     }
 
-    fn is_listed(&self, host: &Host) -> bool {
+    fn is_allowed_address(&self, host: &Host) -> bool {
         match host {
             Host::Address(address) => self.allowed_addresses.contains(&address.to_canonical()),
             Host::Name(name) => {
@@ -68,7 +68,7 @@ impl LoginServer {
 }
 
 /// Runs a future with logging disabled, because rmcp logs authorization codes and server responses.
-async fn unlogged<T>(step: impl Future<Output = T>) -> T {
+async fn without_logging<T>(step: impl Future<Output = T>) -> T {
     step.with_subscriber(NoSubscriber::default()).await
 }
 

@@ -25,13 +25,13 @@ pub(super) struct RequiredLogin {
     is_required: Arc<AtomicBool>,
     last: Mutex<LastReport>,
     /// Called with `true` for a reported refusal and with `false` for a reported acceptance.
-    changed: Box<dyn Fn(bool) + Send + Sync>,
+    on_change: Box<dyn Fn(bool) + Send + Sync>,
     accepted: Notify,
 }
 
 impl RequiredLogin {
-    pub(super) fn new(is_required: Arc<AtomicBool>, changed: Box<dyn Fn(bool) + Send + Sync>) -> Self {
-        Self { is_required, last: Mutex::new(LastReport::Nothing), changed, accepted: Notify::new() }
+    pub(super) fn new(is_required: Arc<AtomicBool>, on_change: Box<dyn Fn(bool) + Send + Sync>) -> Self {
+        Self { is_required, last: Mutex::new(LastReport::Nothing), on_change, accepted: Notify::new() }
     }
 
     /// Records that the server refused a request with this login because the user must log in.
@@ -44,7 +44,7 @@ impl RequiredLogin {
         };
         if !is_known {
             *last = LastReport::Refused(login);
-            (self.changed)(true);
+            (self.on_change)(true);
         }
     }
 
@@ -59,7 +59,7 @@ impl RequiredLogin {
             LastReport::Accepted(_) => return,
         };
         *last = LastReport::Accepted(refused);
-        (self.changed)(false);
+        (self.on_change)(false);
     }
 
     /// Waits until the server accepts the next request.

@@ -21,10 +21,10 @@ const MAX_OTHER_LEN: usize = 64 * 1024;
 const MAX_MESSAGE_LEN: usize = 1000;
 
 /// Maximum number of dropped fields that are listed by name.
-const MAX_NAMED: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// JSON-RPC code for an unusable response (JSON-RPC 2.0, section 5.1: internal error).
-const UNUSABLE: i32 = -32603;
+const INVALID_RESPONSE: i32 = -32603;
 
 /// Response that is ready to be sent to the server.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct ClientAnswer {
     pub(super) response: Response,
     /// Content of the response, for the audit log.
     pub content: Map<String, Value>,
-    /// Names of dropped fields, at most `MAX_NAMED`.
+    /// Names of dropped fields, at most `MAX_LISTED`.
     pub dropped: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ impl ClientAnswer {
         };
         let (is_result, content) = built.unwrap_or_else(|problem| {
             let text = format!("the client's response to `{}` is invalid: {problem}", request.name());
-            let fields = [("code", Value::from(UNUSABLE)), ("message", Value::from(text))];
+            let fields = [("code", Value::from(INVALID_RESPONSE)), ("message", Value::from(text))];
             (false, fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
         });
         let raw = to_raw_value(&content).unwrap_or_else(|_| RawValue::NULL.to_owned());
@@ -79,13 +79,13 @@ enum AnswerError {
     #[error("{0}")]
     Json(#[from] serde_json::Error),
     #[error("expected an object")]
-    NoObject,
-    #[error("it has {length} bytes; at most {most} are accepted")]
-    Long { length: usize, most: usize },
+    ExpectedObject,
+    #[error("it is {length} bytes long; the limit is {max}")]
+    TooLong { length: usize, max: usize },
     #[error("expected `{field}` to be {expected}")]
     Field { field: &'static str, expected: &'static str },
-    #[error("`content` has {0} bytes; at most {MAX_CONTENT_LEN} are accepted")]
-    LongContent(usize),
+    #[error("`content` is {0} bytes long; the limit is {MAX_CONTENT_LEN}")]
+    ContentTooLong(usize),
 }
 
 #[derive(Default)]
@@ -99,7 +99,7 @@ impl Builder {
         request: &ClientRequest,
         result: &RawValue,
     ) -> Result<Map<String, Value>, AnswerError> {
-        let most = match request {
+        let max = match request {
             ClientRequest::Sampling | ClientRequest::TaskResult => MAX_SAMPLED_LEN,
             ClientRequest::Elicitation(_)
             | ClientRequest::Task
@@ -107,67 +107,71 @@ impl Builder {
             | ClientRequest::Other
             | ClientRequest::Withheld => MAX_OTHER_LEN,
         };
-        let given = parse(result, most)?;
+        let fields = parse(result, max)?;
         // A client that supports tasks may respond with a task, and return the actual response to `tasks/result`.
-        if given.contains_key("task")
+        if fields.contains_key("task")
             && matches!(request, ClientRequest::Elicitation(_) | ClientRequest::Sampling)
         {
-            return Ok(self.only(given, "", |build, name, value| match name {
+            return Ok(self.keep_fields(fields, "", |build, name, value| match name {
                 "task" => Some(Value::Object(build.task(value))),
                 _ => None,
             }));
         }
         match request {
-            ClientRequest::Elicitation(fields) => self.elicited(given, Some(fields)),
-            ClientRequest::Sampling => self.sampled(given),
-            ClientRequest::TaskResult if given.contains_key("action") => self.elicited(given, None),
-            ClientRequest::TaskResult => self.sampled(given),
-            ClientRequest::Task => Ok(self.task(Value::Object(given))),
-            ClientRequest::TaskList => Ok(self.only(given, "", |build, name, value| match (name, value) {
-                ("tasks", Value::Array(tasks)) => {
-                    Some(tasks.into_iter().map(|task| Value::Object(build.task(task))).collect())
-                }
-                ("nextCursor", value) => short(value),
-                _ => None,
-            })),
-            ClientRequest::Other | ClientRequest::Withheld => Ok(self.only(given, "", |_, _, _| None)),
+            ClientRequest::Elicitation(names) => self.elicitation(fields, Some(names)),
+            ClientRequest::Sampling => self.sampling(fields),
+            ClientRequest::TaskResult if fields.contains_key("action") => self.elicitation(fields, None),
+            ClientRequest::TaskResult => self.sampling(fields),
+            ClientRequest::Task => Ok(self.task(Value::Object(fields))),
+            ClientRequest::TaskList => {
+                Ok(self.keep_fields(fields, "", |build, name, value| match (name, value) {
+                    ("tasks", Value::Array(tasks)) => {
+                        Some(tasks.into_iter().map(|task| Value::Object(build.task(task))).collect())
+                    }
+                    ("nextCursor", value) => short_string(value),
+                    _ => None,
+                }))
+            }
+            ClientRequest::Other | ClientRequest::Withheld => {
+                Ok(self.keep_fields(fields, "", |_, _, _| None))
+            }
         }
     }
 
-    fn elicited(
+    fn elicitation(
         &mut self,
-        given: Map<String, Value>,
-        fields: Option<&[String]>,
+        fields: Map<String, Value>,
+        names: Option<&[String]>,
     ) -> Result<Map<String, Value>, AnswerError> {
-        let action = given.get("action").and_then(Value::as_str);
+        let action = fields.get("action").and_then(Value::as_str);
         let is_accepted = action == Some("accept");
         if !matches!(action, Some("accept" | "decline" | "cancel")) {
             return Err(AnswerError::Field { field: "action", expected: "`accept`, `decline` or `cancel`" });
         }
-        let built = self.only(given, "", |build, name, value| match (name, value) {
+        let built = self.keep_fields(fields, "", |build, name, value| match (name, value) {
             ("action", value) => Some(value),
             ("content", Value::Object(content)) if is_accepted => {
-                Some(Value::Object(build.only(content, "content.", |_, name, value| {
-                    let is_asked = match fields {
-                        Some(fields) => fields.iter().any(|field| field == name),
+                Some(Value::Object(build.keep_fields(content, "content.", |_, name, value| {
+                    let is_requested = match names {
+                        Some(names) => names.iter().any(|field| field == name),
                         None => name.len() <= MAX_NAME_LEN,
                     };
-                    Some(value).filter(|value| is_asked && is_plain(value))
+                    Some(value).filter(|value| is_requested && is_form_value(value))
                 })))
             }
             _ => None,
         });
         let length = built.get("content").map_or(0, |content| content.to_string().len());
-        if length > MAX_CONTENT_LEN { Err(AnswerError::LongContent(length)) } else { Ok(built) }
+        if length > MAX_CONTENT_LEN { Err(AnswerError::ContentTooLong(length)) } else { Ok(built) }
     }
 
-    fn sampled(&mut self, given: Map<String, Value>) -> Result<Map<String, Value>, AnswerError> {
-        if !matches!(given.get("role").and_then(Value::as_str), Some("user" | "assistant")) {
+    fn sampling(&mut self, fields: Map<String, Value>) -> Result<Map<String, Value>, AnswerError> {
+        if !matches!(fields.get("role").and_then(Value::as_str), Some("user" | "assistant")) {
             return Err(AnswerError::Field { field: "role", expected: "`user` or `assistant`" });
         }
-        Ok(self.only(given, "", |build, name, value| match (name, value) {
+        Ok(self.keep_fields(fields, "", |build, name, value| match (name, value) {
             ("role", value) => Some(value),
-            ("model" | "stopReason", value) => short(value),
+            ("model" | "stopReason", value) => short_string(value),
             ("content", Value::Array(blocks)) => {
                 Some(blocks.into_iter().filter_map(|block| build.block(block)).collect())
             }
@@ -180,10 +184,10 @@ impl Builder {
     fn block(&mut self, block: Value) -> Option<Value> {
         let Value::Object(block) = block else { return None };
         let kind = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let built = self.only(block, "content.", |_, name, value| match (kind.as_str(), name) {
+        let built = self.keep_fields(block, "content.", |_, name, value| match (kind.as_str(), name) {
             ("text" | "image" | "audio" | "tool_use", "type") => Some(value),
             ("text", "text") | ("image" | "audio", "data") => Some(value).filter(Value::is_string),
-            ("image" | "audio", "mimeType") | ("tool_use", "id" | "name") => short(value),
+            ("image" | "audio", "mimeType") | ("tool_use", "id" | "name") => short_string(value),
             ("tool_use", "input") => Some(value).filter(Value::is_object),
             _ => None,
         });
@@ -193,19 +197,19 @@ impl Builder {
     /// Rebuilds the state of a task, without its status message.
     fn task(&mut self, task: Value) -> Map<String, Value> {
         let Value::Object(task) = task else { return Map::new() };
-        self.only(task, "task.", |_, name, value| match name {
-            "taskId" | "status" | "createdAt" | "lastUpdatedAt" => short(value),
+        self.keep_fields(task, "task.", |_, name, value| match name {
+            "taskId" | "status" | "createdAt" | "lastUpdatedAt" => short_string(value),
             "ttl" | "pollInterval" => Some(value).filter(|value| value.is_number() || value.is_null()),
             _ => None,
         })
     }
 
     fn error(&mut self, error: &RawValue) -> Result<Map<String, Value>, AnswerError> {
-        let given = parse(error, MAX_OTHER_LEN)?;
-        if !given.get("code").is_some_and(Value::is_i64) {
+        let fields = parse(error, MAX_OTHER_LEN)?;
+        if !fields.get("code").is_some_and(Value::is_i64) {
             return Err(AnswerError::Field { field: "code", expected: "an integer" });
         }
-        Ok(self.only(given, "", |_, name, value| match (name, value) {
+        Ok(self.keep_fields(fields, "", |_, name, value| match (name, value) {
             ("code", value) => Some(value),
             ("message", Value::String(text)) => Some(Value::from(visible::head(&text, MAX_MESSAGE_LEN))),
             _ => None,
@@ -213,47 +217,47 @@ impl Builder {
     }
 
     /// Keeps the fields for which `build` returns a value, and records the names of the dropped fields.
-    fn only(
+    fn keep_fields(
         &mut self,
-        given: Map<String, Value>,
-        place: &str,
+        fields: Map<String, Value>,
+        path_prefix: &str,
         mut build: impl FnMut(&mut Self, &str, Value) -> Option<Value>,
     ) -> Map<String, Value> {
         let mut built = Map::new();
-        for (name, value) in given {
+        for (name, value) in fields {
             match build(self, &name, value) {
                 Some(value) => drop(built.insert(name, value)),
-                None => self.drop_field(place, &name),
+                None => self.drop_field(path_prefix, &name),
             }
         }
         built
     }
 
-    fn drop_field(&mut self, place: &str, name: &str) {
-        if self.dropped.len() < MAX_NAMED {
+    fn drop_field(&mut self, path_prefix: &str, name: &str) {
+        if self.dropped.len() < MAX_LISTED {
             let name = visible::line(&visible::head(name, MAX_NAME_LEN));
-            self.dropped.push(format!("{place}{name}"));
+            self.dropped.push(format!("{path_prefix}{name}"));
         }
     }
 }
 
-fn parse(raw: &RawValue, most: usize) -> Result<Map<String, Value>, AnswerError> {
+fn parse(raw: &RawValue, max: usize) -> Result<Map<String, Value>, AnswerError> {
     let length = raw.get().len();
-    if length > most {
-        return Err(AnswerError::Long { length, most });
+    if length > max {
+        return Err(AnswerError::TooLong { length, max });
     }
-    let given: Value = serde_json::from_str(raw.get())?;
-    if let Value::Object(given) = given { Ok(given) } else { Err(AnswerError::NoObject) }
+    let fields: Value = serde_json::from_str(raw.get())?;
+    if let Value::Object(fields) = fields { Ok(fields) } else { Err(AnswerError::ExpectedObject) }
 }
 
 /// Returns the value if it is a string of at most [`MAX_NAME_LEN`] bytes.
-fn short(value: Value) -> Option<Value> {
+fn short_string(value: Value) -> Option<Value> {
     Some(value).filter(|value| value.as_str().is_some_and(|text| text.len() <= MAX_NAME_LEN))
 }
 
 /// Returns `true` if a form field can have this value: a string, a number, a boolean or a list of strings (MCP,
 /// elicitation).
-fn is_plain(value: &Value) -> bool {
+fn is_form_value(value: &Value) -> bool {
     match value {
         Value::String(_) | Value::Number(_) | Value::Bool(_) => true,
         Value::Array(items) => items.iter().all(Value::is_string),
@@ -282,16 +286,16 @@ mod tests {
 
     fn form() -> ClientRequest {
         let params = json!({ "message": "?", "requestedSchema": { "properties": { "name": {}, "tags": {}, "n": {} } } });
-        ClientRequest::of("elicitation/create", Some(&raw(&params)))
+        ClientRequest::new("elicitation/create", Some(&raw(&params)))
     }
 
     #[test]
     fn elicitation_response_has_only_the_fields_of_the_form() {
         let content = json!({ "name": "a", "tags": ["x"], "n": 1, "extra": "hidden" });
-        let given =
+        let fields =
             json!({ "action": "accept", "content": content, "_meta": { "x": "hidden" }, "more": "hidden" });
         let expected = json!({ "action": "accept", "content": { "name": "a", "tags": ["x"], "n": 1 } });
-        let (sent, dropped) = built(&form(), &given);
+        let (sent, dropped) = built(&form(), &fields);
         assert_eq!(sent.unwrap(), expected);
         assert_eq!(dropped.len(), 3, "{dropped:?}");
         // Form fields cannot have nested values, and a refusal has no content.
@@ -304,29 +308,29 @@ mod tests {
     #[test]
     fn long_or_malformed_elicitation_response_becomes_an_error() {
         let long = json!({ "action": "accept", "content": { "name": "x".repeat(MAX_CONTENT_LEN) } });
-        assert!(built(&form(), &long).0.unwrap_err().contains("at most 16384 are accepted"));
+        assert!(built(&form(), &long).0.unwrap_err().contains("the limit is 16384"));
         assert!(built(&form(), &json!({ "action": "maybe" })).0.unwrap_err().contains("`decline`"));
         assert!(built(&form(), &json!([])).0.unwrap_err().contains("expected an object"));
         // Responses over the limit are not parsed.
         let nested = json!({ "action": "accept", "content": { "name": vec![0; MAX_OTHER_LEN] } });
-        assert!(built(&form(), &nested).0.unwrap_err().contains("at most 65536 are accepted"));
+        assert!(built(&form(), &nested).0.unwrap_err().contains("the limit is 65536"));
         let image = |length| json!({ "type": "image", "data": "x".repeat(length), "mimeType": "image/png" });
-        let sampled = |length| json!({ "role": "assistant", "content": image(length), "model": "m" });
-        assert!(built(&ClientRequest::Sampling, &sampled(1 << 20)).0.is_ok());
+        let sampling = |length| json!({ "role": "assistant", "content": image(length), "model": "m" });
+        assert!(built(&ClientRequest::Sampling, &sampling(1 << 20)).0.is_ok());
         assert!(
-            built(&ClientRequest::Sampling, &sampled(MAX_SAMPLED_LEN))
+            built(&ClientRequest::Sampling, &sampling(MAX_SAMPLED_LEN))
                 .0
                 .unwrap_err()
-                .contains("at most 4194304")
+                .contains("the limit is 4194304")
         );
     }
 
     #[test]
     fn sampling_response_has_only_fields_of_the_protocol() {
         let text = json!({ "type": "text", "text": "hi", "annotations": { "x": "hidden" }, "_meta": {} });
-        let given = json!({ "role": "assistant", "content": [text, { "type": "other", "x": "hidden" }], "model": "m", "stopReason": "endTurn", "_meta": {} });
+        let fields = json!({ "role": "assistant", "content": [text, { "type": "other", "x": "hidden" }], "model": "m", "stopReason": "endTurn", "_meta": {} });
         let expected = json!({ "role": "assistant", "content": [{ "type": "text", "text": "hi" }], "model": "m", "stopReason": "endTurn" });
-        assert_eq!(built(&ClientRequest::Sampling, &given).0.unwrap(), expected);
+        assert_eq!(built(&ClientRequest::Sampling, &fields).0.unwrap(), expected);
         let long = json!({ "role": "assistant", "content": [], "model": "m".repeat(300) });
         assert_eq!(
             built(&ClientRequest::Sampling, &long).0.unwrap(),

@@ -33,7 +33,7 @@ pub enum ClientRequest {
 impl ClientRequest {
     /// Returns the kind of a request.
     #[must_use]
-    pub fn of(method: &str, params: Option<&RawValue>) -> Self {
+    pub fn new(method: &str, params: Option<&RawValue>) -> Self {
         match method {
             "elicitation/create" => Self::Elicitation(form_fields(params)),
             "sampling/createMessage" => Self::Sampling,
@@ -75,13 +75,13 @@ struct FormSchema {
     properties: FormFields,
 }
 
-/// Property names, without the server's texts about the properties.
+/// Property names, without the server's descriptions of the properties.
 struct FormFields(Vec<String>);
 
 impl<'de> Deserialize<'de> for FormFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Names;
-        impl<'de> Visitor<'de> for Names {
+        struct KeysVisitor;
+        impl<'de> Visitor<'de> for KeysVisitor {
             type Value = FormFields;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -96,6 +96,6 @@ impl<'de> Deserialize<'de> for FormFields {
                 Ok(FormFields(names))
             }
         }
-        deserializer.deserialize_map(Names)
+        deserializer.deserialize_map(KeysVisitor)
     }
 }

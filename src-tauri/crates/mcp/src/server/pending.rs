@@ -1,7 +1,7 @@
 //! Requests in flight at one server process.
 
 use super::{MemoryShare, ServerConnection};
-use crate::server::NoAnswer;
+use crate::server::NoResponse;
 use crate::server::client_request::ClientRequest;
 use crate::wire::{Fields, Id, Response};
 use serde_json::value::RawValue;
@@ -14,11 +14,11 @@ use tokio::sync::oneshot;
 pub(super) const MAX_CLIENT_REQUESTS: usize = 256;
 
 /// Prefix of our own request ids to the client, as JSON text.
-const OURS: &str = "\"ironcurtain-input:";
+const OWN_ID_PREFIX: &str = "\"ironcurtain-input:";
 
 /// Returns `true` if an id has the prefix of our own ids, which a server must not use.
 pub(super) fn is_ours(id: &Id) -> bool {
-    id.as_json().starts_with(OURS)
+    id.as_json().starts_with(OWN_ID_PREFIX)
 }
 
 /// Outcome of a request.
@@ -27,7 +27,7 @@ pub enum ServerAnswer {
     /// The server's response.
     Response(Response),
     /// No response, and the reason to report to the client.
-    Failed(NoAnswer),
+    Failed(NoResponse),
 }
 
 /// Request in flight. Dropping it discards the response.
@@ -41,7 +41,7 @@ impl PendingRequest {
 
     /// Waits for the outcome of the request.
     pub async fn answer(self) -> ServerAnswer {
-        self.0.await.unwrap_or(ServerAnswer::Failed(NoAnswer::Ended(None)))
+        self.0.await.unwrap_or(ServerAnswer::Failed(NoResponse::ServerExited(None)))
     }
 }
 
@@ -84,11 +84,11 @@ struct Table {
     last: u64,
     open: HashMap<u64, OnAnswer>,
     /// Server requests that the client has not answered, at most [`MAX_CLIENT_REQUESTS`].
-    of_client: HashMap<Id, ClientRequest>,
+    client_requests: HashMap<Id, ClientRequest>,
     /// `true` once the end of the server's output was reached.
-    is_over: bool,
+    is_closed: bool,
     /// Exit reason, once it is known.
-    ended: Option<NoAnswer>,
+    failure: Option<NoResponse>,
 }
 
 impl fmt::Debug for PendingRequests {
@@ -99,35 +99,35 @@ impl fmt::Debug for PendingRequests {
 
 impl PendingRequests {
     /// Adds a request and returns its id at the server. If the server has exited, fails the request at once.
-    pub(super) fn enter(&self, then: OnAnswer) -> Option<u64> {
+    pub(super) fn add(&self, then: OnAnswer) -> Option<u64> {
         let mut table = self.table();
         table.last += 1;
         let id = table.last;
-        if let Some(why) = table.ended.clone() {
+        if let Some(why) = table.failure.clone() {
             drop(table);
             then(ServerAnswer::Failed(why), None);
             return None;
         }
         table.open.insert(id, then);
-        (!table.is_over).then_some(id)
+        (!table.is_closed).then_some(id)
     }
 
     /// Delivers a response to its request. Returns `true` if such a request was in flight.
-    pub(super) fn answered(&self, id: &Id, response: Response, held: MemoryShare) -> bool {
+    pub(super) fn deliver(&self, id: &Id, response: Response, share: MemoryShare) -> bool {
         match self.take(id.as_json()) {
             Some(then) => {
-                then(ServerAnswer::Response(response), held);
+                then(ServerAnswer::Response(response), share);
                 true
             }
             // An id that is spelled differently is a different id, but the server will not respond to the request
             // again.
-            None => self.misanswered(Some(id.as_json()), || NoAnswer::WrongId(id.as_json().to_owned())),
+            None => self.fail_matching(Some(id.as_json()), || NoResponse::UnknownId(id.as_json().to_owned())),
         }
     }
 
     /// Fails the request that an invalid line was meant to answer: the request with the line's id, or the only request
     /// in flight. Returns `true` if there was such a request.
-    pub(super) fn misanswered(&self, id: Option<&str>, why: impl FnOnce() -> NoAnswer) -> bool {
+    pub(super) fn fail_matching(&self, id: Option<&str>, why: impl FnOnce() -> NoResponse) -> bool {
         let then = match id.filter(|id| *id != "null") {
             Some(id) => self.take(id.trim_matches('"').trim_end_matches(".0")),
             None => {
@@ -136,21 +136,21 @@ impl PendingRequests {
                 only.and_then(|id| table.open.remove(&id))
             }
         };
-        let is_somebodys = then.is_some();
+        let was_pending = then.is_some();
         if let Some(then) = then {
             then(ServerAnswer::Failed(why()), None);
         }
-        is_somebodys
+        was_pending
     }
 
     /// Removes a request. Returns `true` if it was in flight.
-    pub(super) fn forget(&self, id: u64) -> bool {
+    pub(super) fn remove(&self, id: u64) -> bool {
         let then = self.table().open.remove(&id);
         then.is_some()
     }
 
     /// Fails every request in flight.
-    pub(super) fn fail_all(&self, why: &NoAnswer) {
+    pub(super) fn fail_all(&self, why: &NoResponse) {
         let open = std::mem::take(&mut self.table().open);
         for (_, then) in open {
             then(ServerAnswer::Failed(why.clone()), None);
@@ -158,58 +158,59 @@ impl PendingRequests {
     }
 
     /// Stops sending requests. Requests in flight and new requests wait for the exit reason.
-    pub(super) fn take_no_more(&self) {
-        self.table().is_over = true;
+    pub(super) fn mark_closed(&self) {
+        self.table().is_closed = true;
     }
 
     /// Fails every request in flight, and every later request, with the exit reason.
-    pub(super) fn end(&self, why: &NoAnswer) {
+    pub(super) fn close(&self, why: &NoResponse) {
         let mut table = self.table();
-        table.is_over = true;
-        table.ended.get_or_insert_with(|| why.clone());
+        table.is_closed = true;
+        table.failure.get_or_insert_with(|| why.clone());
         drop(table);
         self.fail_all(why);
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.table().is_over
+    pub(super) fn is_closed(&self) -> bool {
+        self.table().is_closed
     }
 
     /// Records a server request to the client. Returns `false` if too many requests are unanswered or the id is in use.
-    pub(super) fn client_asked(&self, id: &Id, request: ClientRequest) -> bool {
+    pub(super) fn add_client_request(&self, id: &Id, request: ClientRequest) -> bool {
         let mut table = self.table();
-        let is_free = table.of_client.len() < MAX_CLIENT_REQUESTS && !table.of_client.contains_key(id);
+        let is_free =
+            table.client_requests.len() < MAX_CLIENT_REQUESTS && !table.client_requests.contains_key(id);
         if is_free {
-            table.of_client.insert(id.clone(), request);
+            table.client_requests.insert(id.clone(), request);
         }
         is_free
     }
 
     /// Records an input request to the client that belongs to a call. The call itself limits the number of such
     /// requests.
-    pub(super) fn client_asked_for(&self, id: Id, request: ClientRequest) {
-        self.table().of_client.insert(id, request);
+    pub(super) fn add_input_request(&self, id: Id, request: ClientRequest) {
+        self.table().client_requests.insert(id, request);
     }
 
     /// Removes the request that the server cancels with these notification parameters.
-    pub(super) fn client_asked_no_more(&self, params: Option<&RawValue>) {
+    pub(super) fn cancel_client_request(&self, params: Option<&RawValue>) {
         let fields: Option<Fields> = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let id = fields.as_ref().and_then(|fields| Id::try_from(fields.get("requestId")?).ok());
         if let Some(id) = id {
-            self.forget_client_request(&id);
+            self.remove_client_request(&id);
         }
     }
 
     /// Removes and returns a request to the client. Returns `None` if the request is withheld, answered or cancelled.
-    pub(super) fn client_answered(&self, id: &Id) -> Option<ClientRequest> {
+    pub(super) fn take_client_request(&self, id: &Id) -> Option<ClientRequest> {
         let mut table = self.table();
-        let is_withheld = *table.of_client.get(id)? == ClientRequest::Withheld;
-        if is_withheld { None } else { table.of_client.remove(id) }
+        let is_withheld = *table.client_requests.get(id)? == ClientRequest::Withheld;
+        if is_withheld { None } else { table.client_requests.remove(id) }
     }
 
     /// Removes a request that the client no longer needs to answer.
-    pub(super) fn forget_client_request(&self, id: &Id) {
-        self.table().of_client.remove(id);
+    pub(super) fn remove_client_request(&self, id: &Id) {
+        self.table().client_requests.remove(id);
     }
 
     fn take(&self, id: &str) -> Option<OnAnswer> {

@@ -1,6 +1,6 @@
 //! Translates between the core and a stateless server (2026-07-28).
 //!
-//! - The version is negotiated with each process ([`negotiate`]). The result is stored for the program
+//! - The version is negotiated with each process ([`negotiation`]). The result is stored for the program
 //!   ([`KnownVersions`]).
 //! - Every request contains the protocol version, and the client info from `initialize`.
 //! - An `input_required` result becomes requests to the client, if the client supports them. `roots/list` is answered
@@ -11,14 +11,14 @@
 #[cfg(feature = "fuzzing")]
 mod fuzzing;
 mod input_required;
-mod negotiate;
+mod negotiation;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
 
 #[cfg(feature = "fuzzing")]
 pub use fuzzing::FuzzedServer;
-pub use negotiate::{Negotiation, initialize};
+pub use negotiation::{Negotiation, initialize};
 
 use super::{MemoryShare, OnAnswer, RequestHandle, ServerAnswer, ServerConnection};
 use crate::server::{RootsSource, SamplingRequest};
@@ -34,26 +34,26 @@ use tokio::sync::{mpsc, watch};
 
 /// State of a connection to a stateless server.
 pub(super) struct StatelessServer {
-    stamp: Stamp,
-    client_side: ClientSide,
+    meta: MetaFields,
+    client: ClientHandle,
     state: Mutex<State>,
 }
 
 impl fmt::Debug for StatelessServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StatelessServer").field("stamp", &self.stamp).finish_non_exhaustive()
+        f.debug_struct("StatelessServer").field("meta", &self.meta).finish_non_exhaustive()
     }
 }
 
 /// Client side of a connection, for input that the server requires.
 #[derive(Debug, Clone)]
-pub struct ClientSide {
+pub struct ClientHandle {
     /// Queue of lines to the client.
-    pub client: Outbox,
+    pub outbox: Outbox,
     /// Source of the roots that the server may request.
     pub roots: Arc<dyn RootsSource>,
     /// Methods of server requests that the client supports.
-    pub client_takes: watch::Receiver<HashSet<String>>,
+    pub client_supports: watch::Receiver<HashSet<String>>,
     /// Receives sampling requests, which require the user's approval.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
 }
@@ -61,22 +61,22 @@ pub struct ClientSide {
 #[derive(Default)]
 struct State {
     calls: Calls,
-    listening: Subscriptions,
+    subscriptions: Subscriptions,
     /// Log level that the client set, as raw JSON.
     level: Option<Box<RawValue>>,
 }
 
 /// `_meta` fields that every request contains.
 #[derive(Debug, Clone)]
-struct Stamp {
+struct MetaFields {
     capabilities: Box<RawValue>,
     client_info: Option<Box<RawValue>>,
 }
 
-impl Stamp {
+impl MetaFields {
     /// Takes the fields from the client's `initialize` parameters. Removes the `tasks` capability, because tasks of
     /// the handshake versions are incompatible with this protocol version.
-    fn of(initialize: &RawValue) -> Result<Self, serde_json::Error> {
+    fn from_initialize(initialize: &RawValue) -> Result<Self, serde_json::Error> {
         let mut initialize: Fields = serde_json::from_str(initialize.get())?;
         let mut capabilities: Fields = match initialize.get("capabilities") {
             Some(raw) => serde_json::from_str(raw.get())?,
@@ -87,7 +87,7 @@ impl Stamp {
     }
 
     /// Adds our `_meta` fields to parameters, and removes the fields that only our own retries may contain.
-    fn stamped(
+    fn with_meta(
         &self,
         params: Option<&RawValue>,
         level: Option<&RawValue>,
@@ -112,32 +112,34 @@ impl Stamp {
 
 impl StatelessServer {
     /// Creates the state from the server's `server/discover` response.
-    fn new(stamp: Stamp, client_side: ClientSide, discovered: &RawValue) -> Self {
-        let state = State { listening: Subscriptions::of(discovered), ..State::default() };
-        Self { stamp, client_side, state: Mutex::new(state) }
+    fn new(meta: MetaFields, client: ClientHandle, discovered: &RawValue) -> Self {
+        let state = State { subscriptions: Subscriptions::from_discovery(discovered), ..State::default() };
+        Self { meta, client, state: Mutex::new(state) }
     }
 
     /// Sends a request from the core, or answers it here if this protocol version has no such method.
-    pub(super) fn ask(
+    pub(super) fn forward_request(
         self: &Arc<Self>,
         connection: &ServerConnection,
         (method, params): (&str, Option<Box<RawValue>>),
-        held: MemoryShare,
+        share: MemoryShare,
         then: OnAnswer,
     ) -> RequestHandle {
-        let nowhere = RequestHandle::new(None, connection.clone());
+        let unsent = RequestHandle::new(None, connection.clone());
         match method {
             "logging/setLevel" => {
                 let fields = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
                 self.state().level = fields.and_then(|mut fields| fields.take("level"));
-                done(then);
-                return nowhere;
+                answer_empty(then);
+                return unsent;
             }
             "resources/subscribe" | "resources/unsubscribe" => {
-                let changed =
-                    self.state().listening.follow(method == "resources/subscribe", params.as_deref());
+                let changed = self
+                    .state()
+                    .subscriptions
+                    .set_followed(method == "resources/subscribe", params.as_deref());
                 match changed {
-                    Some(true) => self.listen(connection),
+                    Some(true) => self.subscribe(connection),
                     Some(false) => {}
                     None => {
                         refuse(
@@ -145,47 +147,51 @@ impl StatelessServer {
                             ErrorCode::METHOD_NOT_FOUND,
                             "the server sends no notifications about resources",
                         );
-                        return nowhere;
+                        return unsent;
                     }
                 }
-                done(then);
-                return nowhere;
+                answer_empty(then);
+                return unsent;
             }
-            _ if method.starts_with("tasks/") || makes_task(method, params.as_deref()) => {
+            _ if method.starts_with("tasks/") || creates_task(method, params.as_deref()) => {
                 let text = "the server does not support tasks of this protocol version; call without `task`";
                 refuse(then, ErrorCode::METHOD_NOT_FOUND, text);
-                return nowhere;
+                return unsent;
             }
             _ => {}
         }
         let level = self.state().level.clone();
-        let stamped = match self.stamp.stamped(params.as_deref(), level.as_deref()) {
-            Ok(stamped) => stamped,
+        let params = match self.meta.with_meta(params.as_deref(), level.as_deref()) {
+            Ok(params) => params,
             Err(problem) => {
                 refuse(then, ErrorCode::INVALID_PARAMS, &format!("`params`: {problem}"));
-                return nowhere;
+                return unsent;
             }
         };
-        let call = InputCall::new(method, stamped, held, then);
-        RequestHandle::new(Some(self.begin(connection, call)), connection.clone())
+        let call = InputCall::new(method, params, share, then);
+        RequestHandle::new(Some(self.start_call(connection, call)), connection.clone())
     }
 
     /// Subscribes to change notifications. In this protocol version, the subscription replaces
     /// `notifications/initialized`.
-    pub(super) fn listen(&self, connection: &ServerConnection) {
-        let Some(filter) = self.state().listening.filter() else { return };
-        let Ok(params) = self.stamp.stamped(Some(&filter), None) else { return };
+    pub(super) fn subscribe(&self, connection: &ServerConnection) {
+        let Some(filter) = self.state().subscriptions.filter() else { return };
+        let Ok(params) = self.meta.with_meta(Some(&filter), None) else { return };
         // The response only marks the end of the subscription.
         let id = connection.send_request("subscriptions/listen", Some(params), None, Box::new(|_, _| {}));
-        let before = id.and_then(|id| self.state().listening.began(id));
+        let before = id.and_then(|id| self.state().subscriptions.set_request(id));
         if let Some(before) = before {
-            connection.withdraw(before, None);
+            connection.send_cancelled(before, None);
         }
     }
 
     /// Translates a notification for the core. Returns `None` to drop it, and `Some(None)` to keep its parameters
     /// unchanged.
-    pub(super) fn notified(&self, method: &str, params: Option<&RawValue>) -> Option<Option<Box<RawValue>>> {
+    pub(super) fn translate_notification(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Option<Option<Box<RawValue>>> {
         if method == "notifications/subscriptions/acknowledged" {
             return None;
         }
@@ -201,13 +207,13 @@ impl StatelessServer {
 }
 
 /// Returns `true` if a call would create a task of the handshake versions.
-fn makes_task(method: &str, params: Option<&RawValue>) -> bool {
+fn creates_task(method: &str, params: Option<&RawValue>) -> bool {
     let fields = || serde_json::from_str::<Fields>(params?.get()).ok();
     method == "tools/call" && fields().is_some_and(|fields| fields.get("task").is_some())
 }
 
 /// Answers a request with an empty result, without forwarding it to the server.
-fn done(then: OnAnswer) {
+fn answer_empty(then: OnAnswer) {
     if let Ok(result) = to_raw_value(&serde_json::Map::new()) {
         then(ServerAnswer::Response(Response::Result(result)), None);
     }

@@ -2,7 +2,7 @@
 
 use super::pending::MAX_CLIENT_REQUESTS;
 use super::*;
-use crate::wire::Memory;
+use crate::wire::MemoryBudget;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
@@ -16,23 +16,24 @@ struct Server {
     _kept: (ReaderTask, watch::Sender<HashSet<String>>),
 }
 
-fn server(client_takes: &[&str]) -> Server {
+fn server(client_supports: &[&str]) -> Server {
     let (stdin, to_server) = std::io::pipe().unwrap();
     let (from_server, stdout) = std::io::pipe().unwrap();
     let (client, to_client) = std::io::pipe().unwrap();
-    let takes: HashSet<String> = client_takes.iter().map(|method| (*method).to_owned()).collect();
-    let (takes, client_takes) = watch::channel(takes);
+    let supported: HashSet<String> = client_supports.iter().map(|method| (*method).to_owned()).collect();
+    let (supported, client_supports) = watch::channel(supported);
     let from_server = ConnectionOptions {
         stdout: Input::new(from_server.into()).unwrap(),
         client: Outbox::new(Output::new(to_client.into()).unwrap()),
-        memory: Memory::new(8, 1).allowance(1),
+        memory: MemoryBudget::new(8, 1).allowance(1),
         roots: Arc::new(RootList::default()),
-        client_takes,
+        client_supports,
         sampling: mpsc::unbounded_channel().0,
-        noise: Arc::new(drop),
+        log_invalid: Arc::new(drop),
     };
-    let (connection, reading) = ServerConnection::start(Output::new(to_server.into()).unwrap(), from_server);
-    Server { stdin, stdout, client, connection, _kept: (reading, takes) }
+    let (connection, reader_task) =
+        ServerConnection::start(Output::new(to_server.into()).unwrap(), from_server);
+    Server { stdin, stdout, client, connection, _kept: (reader_task, supported) }
 }
 
 #[tokio::test]

@@ -154,7 +154,7 @@ mod tests {
         let (mut from, to) = (Input::new(from).unwrap(), Outbox::new(Output::new(to).unwrap()));
         let sent = vec![7; 300_000];
         to.send(Outgoing::line(sent.clone()));
-        tokio::spawn(async move { to.is_written().await });
+        tokio::spawn(async move { to.drained().await });
         let mut got = Vec::new();
         from.read_to_end(&mut got).await.unwrap();
         assert_eq!(got, sent);

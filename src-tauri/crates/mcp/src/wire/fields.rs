@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 /// Maximum number of fields for which names are compared pairwise. For so few fields, this is faster than a set.
-const FEW: usize = 32;
+const MAX_PAIRWISE: usize = 32;
 
 /// Fields of an object in order, with raw values. A duplicate name is an error, because parsers differ in which value
 /// they use.
@@ -36,8 +36,8 @@ impl Fields {
 
     /// Removes a field and returns its value.
     pub fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
-        let at = self.0.iter().position(|(n, _)| n == name)?;
-        Some(self.0.remove(at).1)
+        let index = self.0.iter().position(|(n, _)| n == name)?;
+        Some(self.0.remove(index).1)
     }
 
     /// Iterates over names and values in order.
@@ -56,15 +56,15 @@ impl<'de> Deserialize<'de> for Fields {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
                 let mut fields = Fields::default();
-                let mut many = HashSet::new();
+                let mut names = HashSet::new();
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
                     // For an object with millions of fields, comparing every pair of names would take hours.
-                    if fields.0.len() == FEW {
-                        many.extend(fields.0.iter().map(|(name, _)| name.clone()));
+                    if fields.0.len() == MAX_PAIRWISE {
+                        names.extend(fields.0.iter().map(|(name, _)| name.clone()));
                     }
-                    let is_repeated = match fields.0.len() < FEW {
+                    let is_repeated = match fields.0.len() < MAX_PAIRWISE {
                         true => fields.get(&name).is_some(),
-                        false => !many.insert(name.clone()),
+                        false => !names.insert(name.clone()),
                     };
                     if is_repeated {
                         return Err(de::Error::custom(format_args!("the field `{name}` comes twice")));
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn an_object_with_many_fields_is_parsed_in_linear_time() {
-        let many: Vec<String> = (0..200_000).map(|n| format!("\"{n}\":0")).collect();
-        let fields: Fields = serde_json::from_str(&format!("{{{}}}", many.join(","))).unwrap();
+        let names: Vec<String> = (0..200_000).map(|n| format!("\"{n}\":0")).collect();
+        let fields: Fields = serde_json::from_str(&format!("{{{}}}", names.join(","))).unwrap();
         assert_eq!(fields.iter().count(), 200_000);
-        let twice = format!("{{{},\"7\":1}}", many.join(","));
+        let twice = format!("{{{},\"7\":1}}", names.join(","));
         assert!(serde_json::from_str::<Fields>(&twice).unwrap_err().to_string().contains("`7` comes twice"));
     }
 }

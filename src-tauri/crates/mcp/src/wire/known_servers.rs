@@ -34,20 +34,20 @@ impl<T> Default for KnownServers<T> {
 impl<T: Clone> KnownServers<T> {
     /// Returns the stored property of a program, or `None` if it is unknown.
     #[must_use]
-    pub fn of(&self, program: &str) -> Option<T> {
+    pub fn get(&self, program: &str) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(program).cloned()
     }
 
     /// Stores the property of a program. Ignores new programs once the maximum number is reached.
-    pub fn remember(&self, program: &str, fact: T) {
+    pub fn insert(&self, program: &str, property: T) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MAX_COUNT || known.contains_key(program) {
-            known.insert(program.to_owned(), fact);
+            known.insert(program.to_owned(), property);
         }
     }
 
     /// Removes the stored property of a program, because it turned out to be wrong.
-    pub fn forget(&self, program: &str) {
+    pub fn remove(&self, program: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(program);
     }
 }

@@ -3,7 +3,7 @@
 //! - `next` is cancel safe: a partly read line stays in the buffer.
 //! - With an allowance, memory for a line is acquired before more of the line is read.
 
-use super::memory::{Allowance, Share};
+use super::memory_budget::{Allowance, Share};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -26,7 +26,7 @@ pub enum Line {
         head: Vec<u8>,
     },
     /// A discarded line for which no memory was available.
-    NoRoom {
+    NoMemory {
         /// First bytes of the line, for finding the request id.
         head: Vec<u8>,
     },
@@ -36,15 +36,15 @@ pub enum Line {
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// Minimum read size in bytes, and maximum length of a short line.
-const LITTLE: usize = 8 * 1024;
+const MIN_READ_LEN: usize = 8 * 1024;
 
 /// Maximum read size in bytes.
-const MUCH: usize = 256 * 1024;
+const MAX_READ_LEN: usize = 256 * 1024;
 
 /// Reader of lines of bounded length.
 #[derive(Debug)]
 pub struct Lines<R> {
-    from: R,
+    source: R,
     bound: usize,
     allowance: Option<Allowance>,
     /// Bytes that were read. Lines before `start` have been returned.
@@ -52,7 +52,7 @@ pub struct Lines<R> {
     /// Offset of the line being read.
     start: usize,
     /// Offset up to which the buffer has been searched for a line feed.
-    looked: usize,
+    searched: usize,
     /// Memory of the line being read.
     share: Option<Share>,
     skipped: Option<Skipped>,
@@ -69,28 +69,28 @@ struct Skipped {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     /// Creates a reader of lines of at most `bound` bytes.
-    pub fn new(from: R, bound: usize) -> Self {
+    pub fn new(source: R, bound: usize) -> Self {
         Self {
-            from,
+            source,
             bound,
             allowance: None,
             buffer: Vec::new(),
             start: 0,
-            looked: 0,
+            searched: 0,
             share: None,
             skipped: None,
         }
     }
 
     /// Creates a reader of lines of at most `bound` bytes that takes memory from an allowance.
-    pub fn within(allowance: Allowance, from: R, bound: usize) -> Self {
-        let bound = bound.min(allowance.longest());
-        Self { allowance: Some(allowance), ..Self::new(from, bound) }
+    pub fn with_allowance(allowance: Allowance, source: R, bound: usize) -> Self {
+        let bound = bound.min(allowance.max_line_len());
+        Self { allowance: Some(allowance), ..Self::new(source, bound) }
     }
 
     /// Prepends bytes that were already read.
     #[must_use]
-    pub fn after(mut self, read: Vec<u8>) -> Self {
+    pub fn with_buffered(mut self, read: Vec<u8>) -> Self {
         self.buffer = read;
         self
     }
@@ -98,7 +98,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Returns the bytes that were read beyond the last complete line, or `None` if an overlong line was being
     /// skipped.
     #[must_use]
-    pub fn rest(self) -> Option<Vec<u8>> {
+    pub fn into_unread(self) -> Option<Vec<u8>> {
         let Self { mut buffer, start, skipped, .. } = self;
         skipped.is_none().then(|| buffer.split_off(start))
     }
@@ -109,23 +109,23 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// Returns the stream's I/O error.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
-            let unseen = self.buffer.get(self.looked..).unwrap_or_default();
-            let end = unseen.iter().position(|&b| b == b'\n').map(|n| self.looked + n);
-            self.looked = end.unwrap_or(self.buffer.len());
-            let length = self.looked - self.start;
+            let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
+            let end = unsearched.iter().position(|&b| b == b'\n').map(|n| self.searched + n);
+            self.searched = end.unwrap_or(self.buffer.len());
+            let length = self.searched - self.start;
             if self.skipped.is_none() {
                 if length > self.bound {
-                    self.skip(true);
-                } else if !self.has_room(length, end.is_some()).await {
-                    self.skip(false);
+                    self.start_skipping(true);
+                } else if !self.acquire_memory(length, end.is_some()).await {
+                    self.start_skipping(false);
                 }
             }
             if let Some(skipped) = &mut self.skipped {
                 skipped.length = skipped.length.saturating_add(length as u64);
-                self.start = self.looked;
+                self.start = self.searched;
             }
             if let Some(end) = end {
-                return Ok(Some(self.take(end)));
+                return Ok(Some(self.take_line(end)));
             }
             if !self.read().await? {
                 return Ok(None);
@@ -134,112 +134,113 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// Returns the next line if it is already buffered and short, and its memory is immediately available.
-    pub fn next_now(&mut self) -> Option<Line> {
+    pub fn try_next(&mut self) -> Option<Line> {
         if self.skipped.is_some() || self.share.is_some() {
             return None;
         }
-        let unseen = self.buffer.get(self.looked..).unwrap_or_default();
-        let end = self.looked + unseen.iter().position(|&b| b == b'\n')?;
+        let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
+        let end = self.searched + unsearched.iter().position(|&b| b == b'\n')?;
         let length = end - self.start;
-        if length > LITTLE.min(self.bound) {
+        if length > MIN_READ_LEN.min(self.bound) {
             return None;
         }
         if let Some(allowance) = &self.allowance {
-            self.share = Some(allowance.take_now(length)?);
+            self.share = Some(allowance.try_acquire(length)?);
         }
-        Some(self.take(end))
+        Some(self.take_line(end))
     }
 
     /// Waits until a memory share is acquired for the current line. `length` is the number of bytes read so far.
     /// Returns `false` if no share becomes available.
-    async fn has_room(&mut self, length: usize, is_whole: bool) -> bool {
+    async fn acquire_memory(&mut self, length: usize, is_whole: bool) -> bool {
         let Some(allowance) = &self.allowance else { return true };
-        // An incomplete line gets twice its current length, so that it rarely waits again.
+        // An incomplete line gets twice its current length so that it rarely waits again.
         let wanted = if is_whole { length } else { (length * 2).min(self.bound) };
         match &mut self.share {
             Some(share) if share.bytes() >= length => {
                 if is_whole {
-                    allowance.settle(share, length);
+                    allowance.shrink(share, length);
                 }
                 return true;
             }
-            None if !is_whole && length <= LITTLE => return true,
+            None if !is_whole && length <= MIN_READ_LEN => return true,
             Some(_) | None => {}
         }
         let share = match self.share.take() {
             Some(share) => allowance.grow(share, wanted).await,
-            None => allowance.take(wanted).await,
+            None => allowance.acquire(wanted).await,
         };
         self.share = share.ok();
         if let (Some(share), true) = (&mut self.share, is_whole) {
-            allowance.settle(share, length);
+            allowance.shrink(share, length);
         }
         self.share.is_some()
     }
 
     /// Starts skipping the current line.
-    fn skip(&mut self, is_too_long: bool) {
-        let head = self.buffer.get(self.start..self.looked.min(self.start + HEAD_BYTES)).unwrap_or_default();
+    fn start_skipping(&mut self, is_too_long: bool) {
+        let head =
+            self.buffer.get(self.start..self.searched.min(self.start + HEAD_BYTES)).unwrap_or_default();
         self.skipped = Some(Skipped { head: head.to_vec(), length: 0, is_too_long });
         self.share = None;
     }
 
     /// Takes the line that ends at `end`.
-    fn take(&mut self, end: usize) -> Line {
-        let begins = std::mem::replace(&mut self.start, end + 1);
-        self.looked = end + 1;
+    fn take_line(&mut self, end: usize) -> Line {
+        let start = std::mem::replace(&mut self.start, end + 1);
+        self.searched = end + 1;
         if let Some(Skipped { head, length, is_too_long }) = self.skipped.take() {
-            self.tidy();
-            return if is_too_long { Line::TooLong { length, head } } else { Line::NoRoom { head } };
+            self.free_consumed();
+            return if is_too_long { Line::TooLong { length, head } } else { Line::NoMemory { head } };
         }
         let share = self.share.take();
-        let is_long = end - begins > LITTLE;
-        if begins == 0 && is_long {
+        let is_long = end - start > MIN_READ_LEN;
+        if start == 0 && is_long {
             let rest = self.buffer.split_off(self.start);
             let mut line = std::mem::replace(&mut self.buffer, rest);
             line.truncate(end);
-            (self.start, self.looked) = (0, 0);
+            (self.start, self.searched) = (0, 0);
             return Line::Whole(line, share);
         }
-        let line = self.buffer.get(begins..end).unwrap_or_default().to_vec();
-        self.tidy();
+        let line = self.buffer.get(start..end).unwrap_or_default().to_vec();
+        self.free_consumed();
         Line::Whole(line, share)
     }
 
     /// Frees the consumed part of the buffer.
-    fn tidy(&mut self) {
+    fn free_consumed(&mut self) {
         if self.start == self.buffer.len() {
             // A small buffer is kept, which avoids an allocation per message.
             self.buffer.clear();
-            self.buffer.shrink_to(LITTLE * 2);
-        } else if self.start > MUCH {
+            self.buffer.shrink_to(MIN_READ_LEN * 2);
+        } else if self.start > MAX_READ_LEN {
             self.buffer.drain(..self.start);
         } else {
             return;
         }
-        self.looked = self.looked.saturating_sub(self.start);
+        self.searched = self.searched.saturating_sub(self.start);
         self.start = 0;
     }
 
     /// Reads more bytes. Returns `false` at EOF.
     async fn read(&mut self) -> io::Result<bool> {
-        if self.start == self.buffer.len() && self.buffer.capacity() > MUCH {
+        if self.start == self.buffer.len() && self.buffer.capacity() > MAX_READ_LEN {
             self.buffer = Vec::new();
-            (self.start, self.looked) = (0, 0);
+            (self.start, self.searched) = (0, 0);
         }
         if self.start > 0 {
             self.buffer.drain(..self.start);
-            self.looked -= self.start;
+            self.searched -= self.start;
             self.start = 0;
         }
-        self.buffer.reserve(self.buffer.len().clamp(LITTLE, MUCH));
-        Ok(self.from.read_buf(&mut self.buffer).await? > 0)
+        self.buffer.reserve(self.buffer.len().clamp(MIN_READ_LEN, MAX_READ_LEN));
+        Ok(self.source.read_buf(&mut self.buffer).await? > 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Memory;
+    use super::super::MemoryBudget;
     use super::*;
     use std::io::Cursor;
     use tokio::io::AsyncWriteExt;
@@ -248,7 +249,7 @@ mod tests {
     enum Seen {
         Whole(Vec<u8>),
         TooLong(u64, Vec<u8>),
-        NoRoom(Vec<u8>),
+        NoMemory(Vec<u8>),
     }
 
     async fn all(mut lines: Lines<impl AsyncRead + Unpin>) -> Vec<Seen> {
@@ -257,7 +258,7 @@ mod tests {
             got.push(match line {
                 Line::Whole(line, _) => Seen::Whole(line),
                 Line::TooLong { length, head } => Seen::TooLong(length, head),
-                Line::NoRoom { head } => Seen::NoRoom(head),
+                Line::NoMemory { head } => Seen::NoMemory(head),
             });
         }
         got
@@ -298,8 +299,8 @@ mod tests {
             let (mut far, near) = tokio::io::duplex(piece);
             let text: Vec<u8> = lines.iter().flat_map(|line| [line.as_slice(), b"\n"].concat()).collect();
             let writing = tokio::spawn(async move { far.write_all(&text).await });
-            let allowance = Memory::new(8, 2).allowance(2);
-            let got = all(Lines::within(allowance, near, MAX_LINE_BYTES)).await;
+            let allowance = MemoryBudget::new(8, 2).allowance(2);
+            let got = all(Lines::with_allowance(allowance, near, MAX_LINE_BYTES)).await;
             assert!(got == lines.iter().map(|line| whole(line)).collect::<Vec<_>>(), "{piece}");
             writing.await.unwrap().unwrap();
         }
@@ -307,15 +308,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_line_without_memory_is_skipped_and_the_next_one_read() {
-        let memory = Memory::new(1, 1);
-        let held = memory.allowance(1).take(900_000).await.unwrap();
+        let memory = MemoryBudget::new(1, 1);
+        let held = memory.allowance(1).acquire(900_000).await.unwrap();
         let text = [b"{\"id\":7,".as_slice(), &[b'x'; 300_000], b"\nshort\n"].concat();
-        let mut lines = Lines::within(memory.allowance(1), Cursor::new(text.clone()), MAX_LINE_BYTES);
-        let Some(Line::NoRoom { head }) = lines.next().await.unwrap() else { panic!() };
+        let mut lines = Lines::with_allowance(memory.allowance(1), Cursor::new(text.clone()), MAX_LINE_BYTES);
+        let Some(Line::NoMemory { head }) = lines.next().await.unwrap() else { panic!() };
         assert!(head.starts_with(b"{\"id\":7,"));
         assert!(matches!(lines.next().await.unwrap(), Some(Line::Whole(line, Some(_))) if line == b"short"));
         drop(held);
-        let got = all(Lines::within(memory.allowance(1), Cursor::new(text), MAX_LINE_BYTES)).await;
+        let got = all(Lines::with_allowance(memory.allowance(1), Cursor::new(text), MAX_LINE_BYTES)).await;
         assert!(matches!(&got[0], Seen::Whole(line) if line.len() == 300_008), "{}", got.len());
     }
 
@@ -337,24 +338,24 @@ mod tests {
 
     #[tokio::test]
     async fn short_buffered_lines_are_available_at_once() {
-        let long = [vec![b'x'; LITTLE + 1], b"\nd\nhalf".to_vec()].concat();
+        let long = [vec![b'x'; MIN_READ_LEN + 1], b"\nd\nhalf".to_vec()].concat();
         let text = [b"a\nb\n\nc\n".as_slice(), &long].concat();
-        let memory = Memory::new(64, 1);
+        let memory = MemoryBudget::new(64, 1);
         let (mut far, near) = tokio::io::duplex(text.len());
         far.write_all(&text).await.unwrap();
-        let mut lines = Lines::within(memory.allowance(1), near, MAX_LINE_BYTES);
-        assert!(lines.next_now().is_none(), "`next_now` does not read");
+        let mut lines = Lines::with_allowance(memory.allowance(1), near, MAX_LINE_BYTES);
+        assert!(lines.try_next().is_none(), "`try_next` does not read");
         assert!(matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line == b"a"));
         for expected in [b"b".as_slice(), b"", b"c"] {
-            let Some(Line::Whole(line, Some(_))) = lines.next_now() else { panic!("{expected:?}") };
+            let Some(Line::Whole(line, Some(_))) = lines.try_next() else { panic!("{expected:?}") };
             assert_eq!(line, expected);
         }
-        assert!(lines.next_now().is_none());
+        assert!(lines.try_next().is_none());
         assert!(
-            matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line.len() == LITTLE + 1)
+            matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line.len() == MIN_READ_LEN + 1)
         );
-        assert!(matches!(lines.next_now(), Some(Line::Whole(line, _)) if line == b"d"));
-        assert!(lines.next_now().is_none(), "the line is incomplete");
+        assert!(matches!(lines.try_next(), Some(Line::Whole(line, _)) if line == b"d"));
+        assert!(lines.try_next().is_none(), "the line is incomplete");
     }
 
     #[tokio::test]

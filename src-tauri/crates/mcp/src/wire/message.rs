@@ -1,6 +1,6 @@
 //! Envelope of a JSON-RPC message. The content stays raw text.
 
-use super::{Held, Outgoing};
+use super::{LineGuard, Outgoing};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 /// Maximum length of a request id as JSON text, in bytes.
 const MAX_ID_LEN: usize = 1024;
 
-/// Request id as raw JSON text: a number or a string of at most 1 KiB. Ids are equal if their texts are equal.
+/// Request id as raw JSON text: a number or a string of at most 1 KiB. Ids are equal if their JSON texts are equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Id(Arc<str>);
 
 impl Id {
     /// Creates a string id.
     #[must_use]
-    pub fn text(text: &str) -> Self {
+    pub fn from_string(text: &str) -> Self {
         Self(serde_json::Value::from(text).to_string().into())
     }
 
@@ -34,10 +34,10 @@ impl TryFrom<&RawValue> for Id {
     fn try_from(raw: &RawValue) -> Result<Self, MessageError> {
         let text = raw.get();
         if text.len() > MAX_ID_LEN {
-            return Err(MessageError::LongId(text.len()));
+            return Err(MessageError::IdTooLong(text.len()));
         }
         let number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-        if number || text.starts_with('"') { Ok(Self(text.into())) } else { Err(MessageError::BadId) }
+        if number || text.starts_with('"') { Ok(Self(text.into())) } else { Err(MessageError::InvalidId) }
     }
 }
 
@@ -52,19 +52,19 @@ impl From<u64> for Id {
 pub enum MessageError {
     /// Invalid JSON (JSON-RPC 2.0: -32700).
     #[error("the message is not JSON: {0}")]
-    NotJson(String),
+    InvalidJson(String),
     /// A batch, which only protocol version 2025-03-26 supports.
     #[error("only protocol version 2025-03-26 has batches; send one message per line")]
     Batch,
     /// Valid JSON, but not a JSON-RPC message (JSON-RPC 2.0: -32600).
     #[error("the message is not JSON-RPC 2.0: {0}")]
-    NotRpc(String),
+    InvalidJsonRpc(String),
     /// The id is neither a number nor a string.
     #[error("the message's `id` is neither a number nor a string")]
-    BadId,
+    InvalidId,
     /// The id exceeds the maximum length.
-    #[error("the message's `id` has {0} bytes; at most {MAX_ID_LEN} are accepted")]
-    LongId(usize),
+    #[error("the message's `id` is {0} bytes long; the limit is {MAX_ID_LEN}")]
+    IdTooLong(usize),
 }
 
 impl MessageError {
@@ -72,8 +72,8 @@ impl MessageError {
     #[must_use]
     pub fn code(&self) -> i32 {
         match self {
-            Self::NotJson(_) => -32700,
-            Self::Batch | Self::NotRpc(_) | Self::BadId | Self::LongId(_) => -32600,
+            Self::InvalidJson(_) => -32700,
+            Self::Batch | Self::InvalidJsonRpc(_) | Self::InvalidId | Self::IdTooLong(_) => -32600,
         }
     }
 }
@@ -118,7 +118,7 @@ pub enum Response {
 #[derive(Deserialize)]
 struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "as_written")]
+    #[serde(borrow, default, deserialize_with = "deserialize_present")]
     id: Option<&'a RawValue>,
     method: Option<String>,
     params: Option<Box<RawValue>>,
@@ -127,7 +127,9 @@ struct Envelope<'a> {
 }
 
 /// Deserializes a field that is present, even if it is `null`: a message with the id `null` is not a notification.
-fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+fn deserialize_present<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -142,11 +144,11 @@ impl Incoming {
             return Err(MessageError::Batch);
         }
         let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(|e| match e.classify() {
-            Category::Data => MessageError::NotRpc(e.to_string()),
-            Category::Io | Category::Syntax | Category::Eof => MessageError::NotJson(e.to_string()),
+            Category::Data => MessageError::InvalidJsonRpc(e.to_string()),
+            Category::Io | Category::Syntax | Category::Eof => MessageError::InvalidJson(e.to_string()),
         })?;
         if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
-            return Err(MessageError::NotRpc("`jsonrpc` is not \"2.0\"".to_owned()));
+            return Err(MessageError::InvalidJsonRpc("`jsonrpc` is not \"2.0\"".to_owned()));
         }
         let id = envelope.id.map(Id::try_from).transpose();
         let Envelope { method, params, result, error, .. } = envelope;
@@ -160,9 +162,9 @@ impl Incoming {
                 Ok(Self::Response { id, response: Response::Error(error) })
             }
             (_, Err(bad), _, _) => Err(bad),
-            _ => {
-                Err(MessageError::NotRpc("it is neither a request, a notification nor a response".to_owned()))
-            }
+            _ => Err(MessageError::InvalidJsonRpc(
+                "it is neither a request, a notification nor a response".to_owned(),
+            )),
         }
     }
 }
@@ -172,41 +174,41 @@ impl Incoming {
     ///
     /// # Errors
     /// Returns the line unchanged if it is not a message.
-    pub fn of_line(line: Outgoing) -> Result<(Self, Held), Outgoing> {
+    pub fn from_outgoing(line: Outgoing) -> Result<(Self, LineGuard), Outgoing> {
         let Ok(mut message) = Self::parse(&line.envelope()) else { return Err(line) };
-        let (body, held) = line.into_body();
-        let place = match &mut message {
+        let (body, guard) = line.into_body();
+        let slot = match &mut message {
             Self::Request { params, .. } | Self::Notification { params, .. } => params.as_mut(),
             Self::Response { response: Response::Result(body) | Response::Error(body), .. } => Some(body),
         };
-        if let (Some(place), Some(body)) = (place, body) {
-            *place = body;
+        if let (Some(slot), Some(body)) = (slot, body) {
+            *slot = body;
         }
-        Ok((message, held))
+        Ok((message, guard))
     }
 }
 
 /// Returns the raw messages of a batch, or `None` if the line is not a batch or the batch is empty.
 #[must_use]
-pub fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
-    serde_json::from_slice(line).ok().filter(|members: &Vec<_>| !members.is_empty())
+pub fn batch_members(line: &[u8]) -> Option<Vec<&RawValue>> {
+    serde_json::from_slice(line).ok().filter(|batch_members: &Vec<_>| !batch_members.is_empty())
 }
 
 /// Parts recovered from an invalid message, for reporting the error to its sender or to the requester.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Salvage {
+pub struct PartialMessage {
     /// Raw JSON text of the id, if one was found.
     pub id: Option<String>,
     /// `true` if the message appears to be a response.
-    pub is_answer: bool,
+    pub is_response: bool,
 }
 
-impl Salvage {
+impl PartialMessage {
     /// Recovers the readable parts. Returns `None` if the line is not a JSON object.
     #[must_use]
-    pub fn of(line: &[u8]) -> Option<Self> {
+    pub fn recover(line: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
-        struct Rest<'a> {
+        struct Recovered<'a> {
             #[serde(borrow)]
             id: Option<&'a RawValue>,
             method: Option<de::IgnoredAny>,
@@ -214,10 +216,10 @@ impl Salvage {
             error: Option<de::IgnoredAny>,
         }
         let text = String::from_utf8_lossy(line);
-        let rest: Rest<'_> = serde_json::from_str(&text).ok()?;
-        let id = rest.id.map(|id| id.get().to_owned()).filter(|id| id.len() <= MAX_ID_LEN);
-        let is_some = id.is_some() || rest.result.is_some() || rest.error.is_some();
-        Some(Self { id, is_answer: is_some && rest.method.is_none() })
+        let parts: Recovered<'_> = serde_json::from_str(&text).ok()?;
+        let id = parts.id.map(|id| id.get().to_owned()).filter(|id| id.len() <= MAX_ID_LEN);
+        let is_answer = id.is_some() || parts.result.is_some() || parts.error.is_some();
+        Some(Self { id, is_response: is_answer && parts.method.is_none() })
     }
 
     /// Returns the id, if it is valid.
@@ -230,7 +232,7 @@ impl Salvage {
 /// Returns a request line.
 #[must_use]
 pub fn request_line(id: &Id, method: &str, params: Option<&RawValue>) -> Vec<u8> {
-    called(&format!("\"id\":{},", id.as_json()), method, params)
+    method_line(&format!("\"id\":{},", id.as_json()), method, params)
 }
 
 /// Returns a request line without copying the parameters.
@@ -242,7 +244,7 @@ pub fn request_parts(id: &Id, method: &str, params: Option<Box<RawValue>>) -> Ou
             let method = serde_json::Value::from(method);
             let id = id.as_json();
             let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":");
-            Outgoing::around(head.into_bytes(), params, b"}\n")
+            Outgoing::with_body(head.into_bytes(), params, b"}\n")
         }
     }
 }
@@ -250,7 +252,7 @@ pub fn request_parts(id: &Id, method: &str, params: Option<Box<RawValue>>) -> Ou
 /// Returns a notification line.
 #[must_use]
 pub fn notification_line(method: &str, params: Option<&RawValue>) -> Vec<u8> {
-    called("", method, params)
+    method_line("", method, params)
 }
 
 /// Returns a response line with an unchanged payload.
@@ -260,7 +262,7 @@ pub fn response_line(id: &Id, response: &Response) -> Vec<u8> {
         Response::Result(value) => ("result", value),
         Response::Error(value) => ("error", value),
     };
-    one_line(
+    join_lines(
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":{}}}", id.as_json(), value.get()).into_bytes(),
     )
 }
@@ -273,7 +275,7 @@ pub fn response_parts(id: &Id, response: Response) -> Outgoing {
         Response::Error(value) => ("error", value),
     };
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":", id.as_json());
-    Outgoing::around(head.into_bytes(), value, b"}\n")
+    Outgoing::with_body(head.into_bytes(), value, b"}\n")
 }
 
 /// Returns a response line with a serialized result.
@@ -294,15 +296,15 @@ pub fn error_line(id: Option<&Id>, code: i32, message: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-fn called(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+fn method_line(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     let method = serde_json::Value::from(method);
     let params = params.map(|p| format!(",\"params\":{}", p.get())).unwrap_or_default();
-    one_line(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}").into_bytes())
+    join_lines(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}").into_bytes())
 }
 
 /// Replaces line breaks with spaces. Raw values can contain line breaks between tokens, and some readers would split
 /// the message there.
-fn one_line(mut line: Vec<u8>) -> Vec<u8> {
+fn join_lines(mut line: Vec<u8>) -> Vec<u8> {
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';
@@ -344,16 +346,19 @@ mod tests {
 
     #[test]
     fn the_id_of_an_invalid_message_is_found() {
-        let id = |line: &[u8]| Salvage::of(line)?.id().map(|id| id.as_json().to_owned());
+        let id = |line: &[u8]| PartialMessage::recover(line)?.id().map(|id| id.as_json().to_owned());
         let not_utf8 =
             b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"a\":\"\xff\"}}";
         assert_eq!(id(not_utf8).as_deref(), Some("7"));
         assert_eq!(id(b"{\"id\":\"x\",\"result\":{},\"error\":{}}").as_deref(), Some("\"x\""));
         assert_eq!(id(b"{\"id\":{},\"method\":\"ping\"}"), None);
         assert_eq!(id(b"{\"id\":5,"), None);
-        let parsed = Salvage::of(b"{\"id\":null,\"error\":{}}").unwrap();
-        assert_eq!(parsed, Salvage { id: None, is_answer: true });
-        assert_eq!(Salvage::of(b"{\"jsonrpc\":\"1.0\"}"), Some(Salvage { id: None, is_answer: false }));
+        let parsed = PartialMessage::recover(b"{\"id\":null,\"error\":{}}").unwrap();
+        assert_eq!(parsed, PartialMessage { id: None, is_response: true });
+        assert_eq!(
+            PartialMessage::recover(b"{\"jsonrpc\":\"1.0\"}"),
+            Some(PartialMessage { id: None, is_response: false })
+        );
     }
 
     #[test]
@@ -365,7 +370,7 @@ mod tests {
         assert!(matches!(parse(1024), Ok(Incoming::Request { .. })));
         let refused = parse(1025).unwrap_err();
         assert_eq!(refused.code(), -32600);
-        assert_eq!(refused.to_string(), "the message's `id` has 1025 bytes; at most 1024 are accepted");
+        assert_eq!(refused.to_string(), "the message's `id` is 1025 bytes long; the limit is 1024");
     }
 
     #[test]
@@ -380,12 +385,13 @@ mod tests {
     fn the_body_of_a_message_is_unchanged() {
         let raw = RawValue::from_string(r#"{"n":1.0}"#.to_owned()).unwrap();
         let line = response_parts(&7.into(), Response::Result(raw));
-        let Ok((Incoming::Response { id, response: Response::Result(result) }, _)) = Incoming::of_line(line)
+        let Ok((Incoming::Response { id, response: Response::Result(result) }, _)) =
+            Incoming::from_outgoing(line)
         else {
             panic!()
         };
         assert_eq!((id.as_json(), result.get()), ("7", r#"{"n":1.0}"#));
-        let line = Incoming::of_line(Outgoing::line(b"{\"id\":null}\n".to_vec())).unwrap_err();
+        let line = Incoming::from_outgoing(Outgoing::line(b"{\"id\":null}\n".to_vec())).unwrap_err();
         assert_eq!(line.bytes().collect::<Vec<_>>(), b"{\"id\":null}\n");
     }
 }

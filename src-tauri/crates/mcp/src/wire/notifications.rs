@@ -2,7 +2,7 @@
 //! method alone would act on them without a policy check or an audit record.
 
 /// Notifications that a client may send.
-const OF_CLIENTS: [&str; 5] = [
+const FROM_CLIENTS: [&str; 5] = [
     "notifications/initialized",
     "notifications/cancelled",
     "notifications/progress",
@@ -11,7 +11,7 @@ const OF_CLIENTS: [&str; 5] = [
 ];
 
 /// Notifications that a server may send.
-const OF_SERVERS: [&str; 9] = [
+const FROM_SERVERS: [&str; 9] = [
     "notifications/cancelled",
     "notifications/progress",
     "notifications/message",
@@ -26,13 +26,13 @@ const OF_SERVERS: [&str; 9] = [
 /// Returns `true` if a client may send this notification.
 #[must_use]
 pub fn client_may_send(method: &str) -> bool {
-    OF_CLIENTS.contains(&method)
+    FROM_CLIENTS.contains(&method)
 }
 
 /// Returns `true` if a server may send this notification.
 #[must_use]
 pub fn server_may_send(method: &str) -> bool {
-    OF_SERVERS.contains(&method)
+    FROM_SERVERS.contains(&method)
 }
 
 #[cfg(test)]

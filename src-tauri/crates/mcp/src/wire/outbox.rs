@@ -16,34 +16,34 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Interval for polling whether all lines are written.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Maximum number of buffers per vectored write.
-const AT_ONCE: usize = 64;
+const MAX_SLICES: usize = 64;
 
 /// Destination of an outbox.
 #[derive(Debug)]
-pub enum Outlet {
+pub enum LineSink {
     /// A stream to write to.
     Stream(Output),
     /// A channel to send to.
-    Memory(mpsc::UnboundedSender<Outgoing>),
+    Channel(mpsc::UnboundedSender<Outgoing>),
 }
 
 /// Handle to the queue. Dropping the last handle discards pending lines and closes the pipe.
 #[derive(Debug, Clone)]
-pub struct Outbox(Arc<Guard>);
+pub struct Outbox(Arc<CloseOnDrop>);
 
 #[derive(Debug)]
-struct Guard(Arc<Way>);
+struct CloseOnDrop(Arc<OutboxState>);
 
-impl fmt::Debug for Way {
+impl fmt::Debug for OutboxState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Way").field("queue", &self.queue).finish_non_exhaustive()
+        f.debug_struct("OutboxState").field("queue", &self.queue).finish_non_exhaustive()
     }
 }
 
-impl Drop for Guard {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -51,22 +51,22 @@ impl Drop for Guard {
 
 /// Guard that delays all writes until it is dropped.
 #[derive(Debug)]
-pub struct Gathered(Arc<Way>);
+pub struct WriteBatch(Arc<OutboxState>);
 
-impl Drop for Gathered {
+impl Drop for WriteBatch {
     fn drop(&mut self) {
         let mut queue = self.0.queue();
-        queue.gathered -= 1;
-        self.0.push(queue);
+        queue.batches -= 1;
+        self.0.write_queued(queue);
     }
 }
 
 /// Translates one line into the lines that the reader receives, and passes them in order to the second argument.
 pub(crate) type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
 
-struct Way {
+struct OutboxState {
     /// Destination; unset until the outbox is opened. Lines are queued until then.
-    output: OnceLock<Outlet>,
+    output: OnceLock<LineSink>,
     translator: OnceLock<Box<Translator>>,
     queue: Mutex<Queue>,
     closed: CancellationToken,
@@ -78,9 +78,9 @@ struct Queue {
     /// Number of bytes of the first line that have been written.
     written: usize,
     /// `true` while a task waits until the pipe accepts more bytes.
-    is_flushed: bool,
-    /// Number of live [`Gathered`] guards.
-    gathered: usize,
+    is_flushing: bool,
+    /// Number of live [`WriteBatch`] guards.
+    batches: usize,
     is_closed: bool,
 }
 
@@ -88,33 +88,33 @@ impl Outbox {
     /// Creates an outbox that writes to this pipe.
     #[must_use]
     pub fn new(output: Output) -> Self {
-        let way = Self::unopened();
-        way.open(output);
-        way
+        let state = Self::unopened();
+        state.open(output);
+        state
     }
 
     /// Creates an outbox without a destination. Lines are queued until the outbox is opened.
     #[must_use]
     pub fn unopened() -> Self {
-        let way = Way {
+        let state = OutboxState {
             output: OnceLock::new(),
             translator: OnceLock::new(),
             queue: Mutex::default(),
             closed: CancellationToken::new(),
         };
-        Self(Arc::new(Guard(Arc::new(way))))
+        Self(Arc::new(CloseOnDrop(Arc::new(state))))
     }
 
     /// Sets the destination, unless a destination is already set, and writes the queued lines.
     pub fn open(&self, output: Output) {
-        self.open_to(Outlet::Stream(output));
+        self.open_sink(LineSink::Stream(output));
     }
 
     /// Like [`Outbox::open`], but also accepts a channel.
-    pub fn open_to(&self, outlet: Outlet) {
+    pub fn open_sink(&self, outlet: LineSink) {
         // Ignored if a destination is already set.
         let _ = self.0.0.output.set(outlet);
-        self.0.0.push(self.0.0.queue());
+        self.0.0.write_queued(self.0.0.queue());
     }
 
     /// Sets the translator for all lines sent from now on, unless a translator is already set.
@@ -126,21 +126,21 @@ impl Outbox {
     /// Sends a line. If the pipe accepts the line, it is written before this function returns.
     pub fn send(&self, line: Outgoing) {
         match self.0.0.translator.get() {
-            None => self.0.0.append(line),
-            Some(translator) => translator(line, &mut |line| self.0.0.append(line)),
+            None => self.0.0.enqueue(line),
+            Some(translator) => translator(line, &mut |line| self.0.0.enqueue(line)),
         }
     }
 
     /// Delays writing until the guard is dropped, then writes all lines at once. Do not await while holding it.
     #[must_use]
-    pub fn gather(&self) -> Gathered {
-        self.0.0.queue().gathered += 1;
-        Gathered(self.0.0.clone())
+    pub fn batch_writes(&self) -> WriteBatch {
+        self.0.0.queue().batches += 1;
+        WriteBatch(self.0.0.clone())
     }
 
     /// Sends a line without translating it.
     pub(crate) fn send_translated(&self, line: Outgoing) {
-        self.0.0.append(line);
+        self.0.0.enqueue(line);
     }
 
     /// Closes the outbox and discards pending lines.
@@ -155,15 +155,15 @@ impl Outbox {
     }
 
     /// Completes when no line is pending.
-    pub async fn is_written(&self) {
+    pub async fn drained(&self) {
         // Polling suffices, because this delays only the end of a conversation.
         while !self.0.0.queue().lines.is_empty() {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-impl Way {
+impl OutboxState {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,27 +172,27 @@ impl Way {
         close(self.queue(), &self.closed);
     }
 
-    fn append(self: &Arc<Self>, line: Outgoing) {
+    fn enqueue(self: &Arc<Self>, line: Outgoing) {
         let mut queue = self.queue();
         if queue.is_closed {
             return;
         }
         queue.lines.push_back(line);
-        self.push(queue);
+        self.write_queued(queue);
     }
 
     /// Writes as much as the pipe accepts, and spawns a task for the rest.
-    fn push(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        let waits = queue.is_flushed || queue.gathered > 0;
-        let Some(outlet) = self.output.get().filter(|_| !waits) else { return };
+    fn write_queued(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
+        let is_delayed = queue.is_flushing || queue.batches > 0;
+        let Some(outlet) = self.output.get().filter(|_| !is_delayed) else { return };
         let written = match outlet {
-            Outlet::Stream(output) => write(output, &mut queue),
-            Outlet::Memory(lines) => hand_over(lines, &mut queue),
+            LineSink::Stream(output) => write(output, &mut queue),
+            LineSink::Channel(lines) => send_all(lines, &mut queue),
         };
         match written {
             Ok(true) => {}
             Ok(false) => {
-                queue.is_flushed = true;
+                queue.is_flushing = true;
                 tokio::spawn(flush(self.clone()));
             }
             Err(_) => close(queue, &self.closed),
@@ -203,15 +203,15 @@ impl Way {
 /// Writes as much as the pipe accepts. Returns `true` if the queue is empty.
 fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
     while let Some(first) = queue.lines.front() {
-        let mut slices = [IoSlice::new(b""); AT_ONCE];
-        let later = queue.lines.iter().skip(1).flat_map(|line| line.rest(0));
+        let mut slices = [IoSlice::new(b""); MAX_SLICES];
+        let later = queue.lines.iter().skip(1).flat_map(|line| line.unwritten(0));
         let mut used = 0;
-        for (slice, part) in slices.iter_mut().zip(first.rest(queue.written).chain(later)) {
+        for (slice, part) in slices.iter_mut().zip(first.unwritten(queue.written).chain(later)) {
             *slice = IoSlice::new(part);
             used += 1;
         }
         match output.try_write_vectored(slices.get(..used).unwrap_or_default()) {
-            Ok(written) => queue.forget(written),
+            Ok(written) => queue.remove_written(written),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(e) => return Err(e),
         }
@@ -220,7 +220,7 @@ fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
 }
 
 /// Sends all lines to the channel. They hold their memory until they are received.
-fn hand_over(to: &mpsc::UnboundedSender<Outgoing>, queue: &mut Queue) -> io::Result<bool> {
+fn send_all(to: &mpsc::UnboundedSender<Outgoing>, queue: &mut Queue) -> io::Result<bool> {
     while let Some(line) = queue.lines.pop_front() {
         to.send(line).map_err(|_| io::ErrorKind::BrokenPipe)?;
     }
@@ -229,7 +229,7 @@ fn hand_over(to: &mpsc::UnboundedSender<Outgoing>, queue: &mut Queue) -> io::Res
 
 impl Queue {
     /// Removes this number of written bytes from the queue.
-    fn forget(&mut self, written: usize) {
+    fn remove_written(&mut self, written: usize) {
         self.written += written;
         while let Some(length) = self.lines.front().map(Outgoing::length).filter(|n| *n <= self.written) {
             self.written -= length;
@@ -241,29 +241,29 @@ impl Queue {
 fn close(mut queue: MutexGuard<'_, Queue>, closed: &CancellationToken) {
     queue.is_closed = true;
     queue.written = 0;
-    let lost = std::mem::take(&mut queue.lines);
+    let discarded = std::mem::take(&mut queue.lines);
     drop(queue);
-    drop(lost);
+    drop(discarded);
     closed.cancel();
 }
 
 /// Writes the queue whenever the pipe accepts more bytes.
-async fn flush(way: Arc<Way>) {
+async fn flush(state: Arc<OutboxState>) {
     // Only a pipe can be full.
-    let Some(Outlet::Stream(output)) = way.output.get() else { return };
+    let Some(LineSink::Stream(output)) = state.output.get() else { return };
     loop {
         let ready = tokio::select! {
             ready = output.writable() => ready,
-            () = way.closed.cancelled() => return,
+            () = state.closed.cancelled() => return,
         };
-        let mut queue = way.queue();
+        let mut queue = state.queue();
         match ready.and_then(|()| write(output, &mut queue)) {
             Ok(true) => {
-                queue.is_flushed = false;
+                queue.is_flushing = false;
                 return;
             }
             Ok(false) => {}
-            Err(_) => return close(queue, &way.closed),
+            Err(_) => return close(queue, &state.closed),
         }
     }
 }
@@ -279,17 +279,17 @@ mod tests {
         RawValue::from_string(text.to_owned()).unwrap()
     }
 
-    fn way() -> (Outbox, io::PipeReader) {
+    fn state() -> (Outbox, io::PipeReader) {
         let (from, to) = io::pipe().unwrap();
         (Outbox::new(Output::new(to.into()).unwrap()), from)
     }
 
     #[tokio::test]
     async fn lines_arrive_complete_and_in_order_at_a_slow_reader() {
-        let (out, mut from) = way();
+        let (out, mut from) = state();
         let mut expected = Vec::new();
         for n in 0..300_usize {
-            let line = Outgoing::around(
+            let line = Outgoing::with_body(
                 format!("{n}:").into_bytes(),
                 raw(&format!("\"{}\"", "x".repeat(n * 10))),
                 b"}\n",
@@ -304,20 +304,20 @@ mod tests {
             got
         });
         assert!(got.await.unwrap() == expected);
-        out.is_written().await;
+        out.drained().await;
     }
 
     #[tokio::test]
     async fn a_lines_guard_is_dropped_when_it_is_written_or_lost() {
-        struct Held(Option<oneshot::Sender<()>>);
-        impl Drop for Held {
+        struct LineGuard(Option<oneshot::Sender<()>>);
+        impl Drop for LineGuard {
             fn drop(&mut self) {
                 let _ = self.0.take().unwrap().send(());
             }
         }
-        let (out, mut from) = way();
+        let (out, mut from) = state();
         let (sender, mut let_go) = oneshot::channel();
-        out.send(Outgoing::line(vec![b'x'; 1_000_000]).holding(Held(Some(sender))));
+        out.send(Outgoing::line(vec![b'x'; 1_000_000]).holding(LineGuard(Some(sender))));
         tokio::task::yield_now().await;
         assert!(let_go.try_recv().is_err());
         let read = tokio::task::spawn_blocking(move || {
@@ -328,7 +328,7 @@ mod tests {
         let _from = read.await.unwrap();
 
         let (sender, let_go) = oneshot::channel();
-        out.send(Outgoing::line(vec![b'x'; 1_000_000]).holding(Held(Some(sender))));
+        out.send(Outgoing::line(vec![b'x'; 1_000_000]).holding(LineGuard(Some(sender))));
         out.close();
         let_go.await.unwrap();
         out.closed().await;
@@ -336,23 +336,23 @@ mod tests {
 
     #[tokio::test]
     async fn gathered_lines_are_written_when_the_last_guard_is_dropped() {
-        let (out, mut from) = way();
+        let (out, mut from) = state();
         rustix::io::ioctl_fionbio(&from, true).unwrap();
-        let (one, other) = (out.gather(), out.gather());
+        let (one, other) = (out.batch_writes(), out.batch_writes());
         out.send(Outgoing::line(b"a\n".to_vec()));
         drop(one);
         out.send(Outgoing::line(b"b\n".to_vec()));
         let mut got = [0; 10];
         assert_eq!(from.read(&mut got).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(other);
-        out.is_written().await;
+        out.drained().await;
         assert_eq!(from.read(&mut got).unwrap(), 4);
         assert_eq!(&got[..4], b"a\nb\n");
     }
 
     #[tokio::test]
     async fn a_closed_reader_closes_the_outbox() {
-        let (out, from) = way();
+        let (out, from) = state();
         drop(from);
         out.send(Outgoing::line(vec![b'x'; 10]));
         out.closed().await;

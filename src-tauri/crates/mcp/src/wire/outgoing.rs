@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
 
-/// Line in parts, so that a forwarded payload need not be copied.
+/// Line in parts so that a forwarded payload need not be copied.
 pub struct Outgoing {
     head: Vec<u8>,
     body: Option<Box<RawValue>>,
@@ -12,46 +12,51 @@ pub struct Outgoing {
     skipped: usize,
     tail: &'static [u8],
     /// Guard of the line. It is dropped when the line is written or discarded.
-    held: Held,
+    guard: LineGuard,
 }
 
 /// Guard of a line: a value that is dropped when the line is written or discarded.
-pub type Held = Option<Box<dyn Any + Send>>;
+pub type LineGuard = Option<Box<dyn Any + Send>>;
 
 impl Outgoing {
     /// Creates a line from its bytes, which include the line feed.
     #[must_use]
     pub fn line(line: Vec<u8>) -> Self {
-        Self { head: line, body: None, skipped: 0, tail: b"", held: None }
+        Self { head: line, body: None, skipped: 0, tail: b"", guard: None }
     }
 
     /// Creates a line from three parts. Line breaks between the body's tokens become spaces.
     #[must_use]
-    pub fn around(head: Vec<u8>, body: Box<RawValue>, tail: &'static [u8]) -> Self {
+    pub fn with_body(head: Vec<u8>, body: Box<RawValue>, tail: &'static [u8]) -> Self {
         if body.get().bytes().any(|b| matches!(b, b'\n' | b'\r')) {
             let mut line = head;
             line.extend(body.get().bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }));
             line.extend_from_slice(tail);
             return Self::line(line);
         }
-        Self { head, body: Some(body), skipped: 0, tail, held: None }
+        Self { head, body: Some(body), skipped: 0, tail, guard: None }
     }
 
-    /// Like [`Outgoing::around`], but inserts `fields`, each followed by a comma, at the start of the body object.
+    /// Like [`Outgoing::with_body`], but inserts `fields`, each followed by a comma, at the start of the body object.
     #[must_use]
-    pub(crate) fn around_with(head: Vec<u8>, fields: &str, body: Box<RawValue>, tail: &'static [u8]) -> Self {
-        let inside = body.get().trim_ascii_start().strip_prefix('{').map(str::trim_ascii_start);
-        let Some(inside) = inside.filter(|_| !fields.is_empty()) else {
-            return Self::around(head, body, tail);
+    pub(crate) fn with_body_fields(
+        head: Vec<u8>,
+        fields: &str,
+        body: Box<RawValue>,
+        tail: &'static [u8],
+    ) -> Self {
+        let inner = body.get().trim_ascii_start().strip_prefix('{').map(str::trim_ascii_start);
+        let Some(inner) = inner.filter(|_| !fields.is_empty()) else {
+            return Self::with_body(head, body, tail);
         };
-        let fields = if inside.starts_with('}') { fields.trim_end_matches(',') } else { fields };
-        let skipped = body.get().len() - inside.len();
+        let fields = if inner.starts_with('}') { fields.trim_end_matches(',') } else { fields };
+        let skipped = body.get().len() - inner.len();
         let head = [&head, b"{".as_slice(), fields.as_bytes()].concat();
-        if inside.bytes().any(|b| matches!(b, b'\n' | b'\r')) {
-            let inside = inside.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b });
-            return Self::line(head.into_iter().chain(inside).chain(tail.iter().copied()).collect());
+        if inner.bytes().any(|b| matches!(b, b'\n' | b'\r')) {
+            let inner = inner.bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b });
+            return Self::line(head.into_iter().chain(inner).chain(tail.iter().copied()).collect());
         }
-        Self { head, body: Some(body), skipped, tail, held: None }
+        Self { head, body: Some(body), skipped, tail, guard: None }
     }
 
     /// Returns the line with an empty object in place of its separate body.
@@ -61,21 +66,21 @@ impl Outgoing {
     }
 
     /// Returns the separate body, if there is one, and the line's guard.
-    pub(super) fn into_body(self) -> (Option<Box<RawValue>>, Held) {
-        (self.body, self.held)
+    pub(super) fn into_body(self) -> (Option<Box<RawValue>>, LineGuard) {
+        (self.body, self.guard)
     }
 
     /// Sets the line's guard to this value.
     #[must_use]
-    pub fn holding(mut self, held: impl Send + 'static) -> Self {
-        self.held = Some(Box::new(held));
+    pub fn holding(mut self, guard: impl Send + 'static) -> Self {
+        self.guard = Some(Box::new(guard));
         self
     }
 
     /// Sets the line's guard to a guard that was taken from another line.
     #[must_use]
-    pub fn holding_what(mut self, held: Held) -> Self {
-        self.held = held;
+    pub fn with_guard(mut self, guard: LineGuard) -> Self {
+        self.guard = guard;
         self
     }
 
@@ -92,12 +97,12 @@ impl Outgoing {
 
     /// Returns the first `most` bytes, or fewer if the line is shorter.
     #[must_use]
-    pub fn begin(&self, most: usize) -> Vec<u8> {
-        let mut begin = Vec::with_capacity(most.min(self.length()));
+    pub fn head_bytes(&self, max: usize) -> Vec<u8> {
+        let mut head_bytes = Vec::with_capacity(max.min(self.length()));
         for part in self.parts() {
-            begin.extend_from_slice(part.get(..most - begin.len()).unwrap_or(part));
+            head_bytes.extend_from_slice(part.get(..max - head_bytes.len()).unwrap_or(part));
         }
-        begin
+        head_bytes
     }
 
     fn parts(&self) -> [&[u8]; 3] {
@@ -106,7 +111,7 @@ impl Outgoing {
     }
 
     /// Returns the parts that remain after the first `written` bytes.
-    pub(super) fn rest(&self, mut written: usize) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn unwritten(&self, mut written: usize) -> impl Iterator<Item = &[u8]> {
         self.parts().into_iter().filter_map(move |part| {
             let skipped = written.min(part.len());
             written -= skipped;
@@ -131,14 +136,14 @@ mod tests {
 
     #[test]
     fn a_line_end_inside_a_body_becomes_a_space() {
-        let line = Outgoing::around(b"{\"a\":".to_vec(), raw("[1,\r\n2]"), b"}\n");
+        let line = Outgoing::with_body(b"{\"a\":".to_vec(), raw("[1,\r\n2]"), b"}\n");
         assert_eq!(line.bytes().collect::<Vec<_>>(), b"{\"a\":[1,  2]}\n");
     }
 
     #[test]
     fn our_fields_are_first_in_the_body() {
         let line = |body: &str| {
-            let line = Outgoing::around_with(b"{\"result\":".to_vec(), "\"a\":1,", raw(body), b"}\n");
+            let line = Outgoing::with_body_fields(b"{\"result\":".to_vec(), "\"a\":1,", raw(body), b"}\n");
             assert_eq!(line.length(), line.bytes().count());
             String::from_utf8(line.bytes().collect()).unwrap()
         };

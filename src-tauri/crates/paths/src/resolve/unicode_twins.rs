@@ -7,8 +7,8 @@ use super::PathError;
 use std::path::Path;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// ASCII characters that are equivalent to another character: the Kelvin sign, the Greek question mark and the Greek
-/// varia.
+/// ASCII characters with a canonically equivalent non-ASCII character: `K` (Kelvin sign), `;` (Greek question mark) and
+/// the backtick (Greek varia).
 const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
 /// Returns `true` if the text may have an equivalent in a different Unicode form.
@@ -18,7 +18,7 @@ pub(super) fn may_have_twin(text: &str) -> bool {
 
 /// Returns an error if the parent folder of `path` contains the same name in a different Unicode form. `path` itself
 /// must not exist.
-pub(super) fn refuse_twin(path: &str) -> Result<(), PathError> {
+pub(super) fn reject_twin(path: &str) -> Result<(), PathError> {
     let Some((folder, name)) = path.rsplit_once('/').filter(|(_, name)| may_have_twin(name)) else {
         return Ok(());
     };
@@ -28,7 +28,7 @@ pub(super) fn refuse_twin(path: &str) -> Result<(), PathError> {
         let found = entry.map_err(unreadable)?.file_name();
         if found.to_str().is_some_and(|found| found != name && found.nfc().eq(name.nfc())) {
             let found = found.to_string_lossy().escape_default().to_string();
-            return Err(PathError::OtherForm { path: path.to_owned(), found });
+            return Err(PathError::OtherUnicodeForm { path: path.to_owned(), found });
         }
     }
     Ok(())

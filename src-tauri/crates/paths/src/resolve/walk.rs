@@ -13,17 +13,17 @@ const MAX_NAME_LEN: usize = 255;
 pub(super) struct Walk<'a> {
     raw: &'a str,
     /// Canonical path walked so far, which is empty for the root.
-    done: String,
-    /// Number of components at the end of `done` that do not exist.
-    beyond: usize,
-    /// Type of the file at the existing part of `done`.
-    solid: PathKind,
+    walked: String,
+    /// Number of components at the end of `walked` that do not exist.
+    missing_count: usize,
+    /// Type of the file at the existing part of `walked`.
+    kind: PathKind,
     links: Vec<Link>,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(raw: &'a str) -> Self {
-        Self { raw, done: String::new(), beyond: 0, solid: PathKind::Folder, links: Vec::new() }
+        Self { raw, walked: String::new(), missing_count: 0, kind: PathKind::Folder, links: Vec::new() }
     }
 
     /// Walks an absolute path to its end and returns the result.
@@ -32,21 +32,21 @@ impl<'a> Walk<'a> {
             return Err(PathError::Nul(self.raw.replace('\0', "\\0")));
         }
         // Parts of the path and of followed symlinks that have not been walked yet, innermost last.
-        let mut ahead = vec![(absolute.to_owned(), 0)];
-        while let Some((text, at)) = ahead.last_mut() {
+        let mut pending = vec![(absolute.to_owned(), 0)];
+        while let Some((text, at)) = pending.last_mut() {
             let rest = text.get(*at..).unwrap_or_default();
             if rest.is_empty() {
-                ahead.pop();
+                pending.pop();
                 continue;
             }
             let part = rest.split('/').next().unwrap_or_default().to_owned();
             *at += (part.len() + 1).min(rest.len());
             if let Some(link) = self.step(&part)? {
-                ahead.push((link, 0));
+                pending.push((link, 0));
             }
         }
-        let target = if self.beyond > 0 { PathKind::Missing } else { self.solid };
-        Ok(Resolution { path: CanonicalPath::from_walk(&self.done), links: self.links, target })
+        let target = if self.missing_count > 0 { PathKind::Missing } else { self.kind };
+        Ok(Resolution { path: CanonicalPath::from_walk(&self.walked), links: self.links, target })
     }
 
     /// Walks one component. Returns the target if the component is a symlink.
@@ -54,44 +54,44 @@ impl<'a> Walk<'a> {
         match part {
             "" | "." => Ok(None),
             ".." => {
-                self.leave();
+                self.step_up();
                 Ok(None)
             }
-            name if self.beyond > 0 || self.solid != PathKind::Folder => {
+            name if self.missing_count > 0 || self.kind != PathKind::Folder => {
                 self.push(name);
-                self.beyond += 1;
+                self.missing_count += 1;
                 Ok(None)
             }
             name => self.enter(name),
         }
     }
 
-    fn leave(&mut self) {
+    fn step_up(&mut self) {
         self.pop();
-        if self.beyond > 0 {
-            self.beyond -= 1;
+        if self.missing_count > 0 {
+            self.missing_count -= 1;
         } else {
             // The parent of an existing file is a folder, and the root is its own parent.
-            self.solid = PathKind::Folder;
+            self.kind = PathKind::Folder;
         }
     }
 
     /// Enters `name` in an existing folder. Returns the target if `name` is a symlink.
     fn enter(&mut self, name: &str) -> Result<Option<String>, PathError> {
         self.push(name);
-        let found = match std::fs::symlink_metadata(&self.done) {
+        let found = match std::fs::symlink_metadata(&self.walked) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound || name.len() > MAX_NAME_LEN => {
-                super::unicode_twins::refuse_twin(&self.done)?;
-                self.beyond = 1;
+                super::unicode_twins::reject_twin(&self.walked)?;
+                self.missing_count = 1;
                 return Ok(None);
             }
-            Err(source) => return Err(PathError::Unreadable { path: self.done.clone(), source }),
+            Err(source) => return Err(PathError::Unreadable { path: self.walked.clone(), source }),
         };
         if found.is_symlink() {
             return self.follow().map(Some);
         }
-        self.solid = PathKind::of(&found);
+        self.kind = PathKind::from_metadata(&found);
         Ok(None)
     }
 
@@ -99,20 +99,20 @@ impl<'a> Walk<'a> {
         if self.links.len() >= MAX_LINKS {
             return Err(PathError::TooManyLinks(self.raw.to_owned()));
         }
-        let target = match std::fs::read_link(&self.done) {
+        let target = match std::fs::read_link(&self.walked) {
             Ok(target) => target,
-            Err(source) => return Err(PathError::Unreadable { path: self.done.clone(), source }),
+            Err(source) => return Err(PathError::Unreadable { path: self.walked.clone(), source }),
         };
         let Some(target) = target.to_str().map(str::to_owned) else {
-            return Err(PathError::NotText(self.done.clone()));
+            return Err(PathError::NotUtf8(self.walked.clone()));
         };
-        let at = CanonicalPath::from_walk(&self.done);
-        if super::without_links::is_magic(&self.done) {
-            return Err(PathError::Magic(self.done.clone()));
+        let path = CanonicalPath::from_walk(&self.walked);
+        if super::no_symlinks::is_magic_link(&self.walked) {
+            return Err(PathError::MagicLink(self.walked.clone()));
         }
-        self.links.push(Link { at, target: target.clone() });
+        self.links.push(Link { path, target: target.clone() });
         if target.starts_with('/') {
-            self.done.clear();
+            self.walked.clear();
         } else {
             self.pop();
         }
@@ -120,18 +120,18 @@ impl<'a> Walk<'a> {
     }
 
     fn push(&mut self, name: &str) {
-        self.done.push('/');
-        self.done.push_str(name);
+        self.walked.push('/');
+        self.walked.push_str(name);
     }
 
     fn pop(&mut self) {
-        let parent = self.done.rfind('/').unwrap_or(0);
-        self.done.truncate(parent);
+        let parent = self.walked.rfind('/').unwrap_or(0);
+        self.walked.truncate(parent);
     }
 }
 
 impl PathKind {
-    pub(super) fn of(found: &std::fs::Metadata) -> Self {
+    pub(super) fn from_metadata(found: &std::fs::Metadata) -> Self {
         if found.is_dir() {
             Self::Folder
         } else if found.is_file() {

@@ -30,7 +30,7 @@ fn is_inside(root: &CanonicalPath, path: &CanonicalPath) -> bool {
     above.next().is_some_and(|above| above.starts_with(root))
 }
 
-/// Generates a name from a small set, so that paths collide.
+/// Generates a name from a small set so that paths collide.
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "c", "l"]).prop_map(str::to_owned)
 }
@@ -95,13 +95,13 @@ fn kernel(path: &str) -> Option<String> {
 #[test]
 fn nothing_is_created_through_a_link_that_leads_out() {
     let outside = TempDir::new().unwrap();
-    let way = outside.path().to_str().unwrap().to_owned();
+    let outside_path = outside.path().to_str().unwrap().to_owned();
     let link = |at: &str, target: &str| Planted::Link { at: at.to_owned(), target: target.to_owned() };
     let file = |at: &str| Planted::File(at.to_owned());
     let folder = |at: &str| Planted::Folder(at.to_owned());
     let forest = Forest::grow(&[
-        link("out", &way),
-        link("end", &format!("{way}/end")),
+        link("out", &outside_path),
+        link("end", &format!("{outside_path}/end")),
         file("out/file"),
         file("end"),
         folder("out/folder/deep"),
@@ -164,7 +164,7 @@ proptest! {
         let parent = format!("{}/{written}/.", forest.root);
         let (Some(folder), None) = (kernel(&parent), kernel(&raw)) else { return Ok(()) };
         let Ok(found) = forest.resolver.resolve(&raw) else { return Ok(()) };
-        if found.links.iter().all(|link| link.at.file_name() != Some("new")) {
+        if found.links.iter().all(|link| link.path.file_name() != Some("new")) {
             prop_assert_eq!(found.path.as_str(), format!("{}/new", folder.trim_end_matches('/')));
             prop_assert_eq!(found.target, PathKind::Missing);
         }

@@ -79,7 +79,7 @@ fn a_symlink_is_followed_and_reported() {
     ground.link("box/door", "../out");
     let found = ground.resolve(&ground.raw("box/door/secret"));
     assert_eq!(found.path, ground.at("out/secret"));
-    assert_eq!(found.links, [Link { at: ground.at("box/door"), target: "../out".to_owned() }]);
+    assert_eq!(found.links, [Link { path: ground.at("box/door"), target: "../out".to_owned() }]);
     assert_eq!(found.target, PathKind::File { bytes: 1 });
 }
 
@@ -241,9 +241,9 @@ fn a_missing_name_that_exists_in_another_unicode_form_is_refused() {
         ground.file(&format!("box/{there}/s.txt"));
         for path in [missing.to_owned(), format!("{missing}/s.txt"), format!("{missing}/../x")] {
             let refused = ground.resolver.resolve(&path);
-            assert!(matches!(refused, Err(PathError::OtherForm { .. })), "{path:?}: {refused:?}");
+            assert!(matches!(refused, Err(PathError::OtherUnicodeForm { .. })), "{path:?}: {refused:?}");
             let refused = ground.resolver.locate(&path);
-            assert!(matches!(refused, Err(PathError::OtherForm { .. })), "{path:?}: {refused:?}");
+            assert!(matches!(refused, Err(PathError::OtherUnicodeForm { .. })), "{path:?}: {refused:?}");
         }
         assert_eq!(ground.resolve(&format!("{there}/s.txt")).target, PathKind::File { bytes: 1 });
         // If neither form exists, the path is missing. If both exist, each resolves to itself.
@@ -259,7 +259,7 @@ fn a_symlink_to_a_name_that_is_not_text_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let ground = Ground::new();
     ground.link("box/odd", std::ffi::OsStr::from_bytes(b"\xff"));
-    assert!(matches!(ground.resolver.resolve(&ground.raw("box/odd")), Err(PathError::NotText(_))));
+    assert!(matches!(ground.resolver.resolve(&ground.raw("box/odd")), Err(PathError::NotUtf8(_))));
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn a_kernel_link_is_refused_and_a_plain_link_in_its_place_is_followed() {
         ("/proc/self/ns/mnt".to_owned(), format!("/proc/{own}/ns/mnt")),
     ] {
         match ground.resolver.resolve(&raw) {
-            Err(PathError::Magic(at)) => assert_eq!(at, link, "{raw}"),
+            Err(PathError::MagicLink(at)) => assert_eq!(at, link, "{raw}"),
             other => panic!("{raw}: {other:?}"),
         }
         assert!(ground.resolver.locate(&raw).is_err(), "{raw}");

@@ -1,12 +1,12 @@
 //! A tool's arguments, with the values to try for each.
 
-use super::values::Texts;
+use super::values::ProbeStrings;
 use ironcurtain_policy::{ArgumentCondition, Role, Rule, Schema, ToolAnnotation};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// Maximum number of enumerated values to try per argument.
-const MAX_WORDS: usize = 64;
+const MAX_ENUMERATED: usize = 64;
 
 /// Argument of a tool, with the values to try.
 pub(super) struct Slot<'a> {
@@ -24,27 +24,27 @@ pub(super) fn slots<'a>(tool: &'a ToolAnnotation, rules: &[&Rule]) -> Vec<Slot<'
 
 impl<'a> Slot<'a> {
     fn new(tool: &'a ToolAnnotation, name: &'a Arc<str>, rules: &[&Rule]) -> Self {
-        let declared = Declared::of(tool, name);
+        let declared = DeclaredArgument::new(tool, name);
         let roles = roles_of(tool, name);
-        let descends = tool.may_descend() || roles.iter().any(|role| role.descends());
-        let texts = Texts::of(rules, &roles, descends);
-        let mut slot = Self { name, values: Vec::new(), cut_short: texts.cut_short };
-        let named = declared.words().into_iter().filter(|_| !texts.single.is_empty());
-        for text in texts.single.iter().cloned().chain(named) {
-            slot.take(&declared, [json!(text), json!([text])]);
+        let descends = tool.can_be_recursive() || roles.iter().any(|role| role.descends());
+        let strings = ProbeStrings::collect(rules, &roles, descends);
+        let mut slot = Self { name, values: Vec::new(), cut_short: strings.cut_short };
+        let named = declared.enumerated_strings().into_iter().filter(|_| !strings.single.is_empty());
+        for text in strings.single.iter().cloned().chain(named) {
+            slot.add_first_permitted(&declared, [json!(text), json!([text])]);
         }
-        if !texts.single.is_empty() && !roles.iter().any(|role| role.is_resource()) {
+        if !strings.single.is_empty() && !roles.iter().any(|role| role.is_resource()) {
             // A rule that denies or requires approval by a list may apply to a value that is not a string.
-            slot.take(&declared, [json!(1), json!({})]);
+            slot.add_first_permitted(&declared, [json!(1), json!({})]);
         }
-        for texts in texts.several {
-            slot.take(&declared, [json!(texts)]);
+        for list in strings.lists {
+            slot.add_first_permitted(&declared, [json!(list)]);
         }
-        slot.take_conditions(tool, &declared);
-        if tool.is_recursive_with(name) {
-            slot.take(&declared, [json!(true), json!(1), json!("true")]);
+        slot.add_condition_values(tool, &declared);
+        if tool.makes_recursive(name) {
+            slot.add_first_permitted(&declared, [json!(true), json!(1), json!("true")]);
         }
-        let absent = [Value::Null, json!([])].into_iter().find(|value| declared.lets(value));
+        let absent = [Value::Null, json!([])].into_iter().find(|value| declared.permits(value));
         match (declared.required, absent) {
             (false, _) => slot.values.push(None),
             (true, Some(absent)) if !roles.is_empty() => slot.values.push(Some(absent)),
@@ -55,12 +55,16 @@ impl<'a> Slot<'a> {
     }
 
     /// Adds the first of these values that the schema permits, if there is one.
-    fn take<const N: usize>(&mut self, declared: &Declared<'_>, alike: [Value; N]) {
-        self.values.extend(alike.into_iter().find(|value| declared.lets(value)).map(Some));
+    fn add_first_permitted<const N: usize>(
+        &mut self,
+        declared: &DeclaredArgument<'_>,
+        alternatives: [Value; N],
+    ) {
+        self.values.extend(alternatives.into_iter().find(|value| declared.permits(value)).map(Some));
     }
 
     /// Adds one value for each combination of results that the conditions on this argument can have.
-    fn take_conditions(&mut self, tool: &ToolAnnotation, declared: &Declared<'_>) {
+    fn add_condition_values(&mut self, tool: &ToolAnnotation, declared: &DeclaredArgument<'_>) {
         let all = tool.arguments.iter().flat_map(|(_, roles)| &roles.when);
         let guards: Vec<_> = all.filter(|guard| *guard.argument == **self.name).collect();
         let mut values: Vec<Value> = guards
@@ -76,12 +80,13 @@ impl<'a> Slot<'a> {
             })
             .cloned()
             .collect();
-        values.extend(declared.words().into_iter().map(Value::String));
+        values.extend(declared.enumerated_strings().into_iter().map(Value::String));
         values.extend([json!(true), json!(false), json!("text"), json!(""), json!(1), json!(0)]);
         let mut seen = Vec::new();
-        for value in values.into_iter().filter(|value| declared.lets(value)) {
-            let alone: Map<String, Value> = [(self.name.to_string(), value.clone())].into_iter().collect();
-            let outcome: Vec<bool> = guards.iter().map(|guard| guard.holds(&alone)).collect();
+        for value in values.into_iter().filter(|value| declared.permits(value)) {
+            let single_argument: Map<String, Value> =
+                [(self.name.to_string(), value.clone())].into_iter().collect();
+            let outcome: Vec<bool> = guards.iter().map(|guard| guard.holds(&single_argument)).collect();
             if !guards.is_empty() && !seen.contains(&outcome) {
                 seen.push(outcome);
                 self.values.push(Some(value));
@@ -99,33 +104,36 @@ fn roles_of(tool: &ToolAnnotation, name: &Arc<str>) -> Vec<Role> {
 }
 
 /// Declaration of an argument in the server's input schema.
-struct Declared<'a> {
+struct DeclaredArgument<'a> {
     name: &'a Arc<str>,
     schema: &'a Value,
     shape: Schema,
     required: bool,
 }
 
-impl<'a> Declared<'a> {
-    fn of(tool: &'a ToolAnnotation, name: &'a Arc<str>) -> Self {
+impl<'a> DeclaredArgument<'a> {
+    fn new(tool: &'a ToolAnnotation, name: &'a Arc<str>) -> Self {
         const ANYTHING: &Value = &Value::Null;
-        let whole = tool.input_schema.as_ref();
-        let named = whole.and_then(|whole| whole.get("properties")?.get(name.as_ref()));
-        let schema = named.or_else(|| whole?.get("additionalProperties")).unwrap_or(ANYTHING);
-        let required = whole.and_then(|whole| whole.get("required")?.as_array()).into_iter().flatten();
+        let input_schema = tool.input_schema.as_ref();
+        let named = input_schema.and_then(|input_schema| input_schema.get("properties")?.get(name.as_ref()));
+        let schema = named.or_else(|| input_schema?.get("additionalProperties")).unwrap_or(ANYTHING);
+        let required = input_schema
+            .and_then(|input_schema| input_schema.get("required")?.as_array())
+            .into_iter()
+            .flatten();
         let required = required.filter_map(Value::as_str).any(|required| *required == **name);
-        Self { name, schema, shape: Schema::of(schema), required }
+        Self { name, schema, shape: Schema::parse(schema), required }
     }
 
-    fn lets(&self, value: &Value) -> bool {
+    fn permits(&self, value: &Value) -> bool {
         self.shape.check_field(self.name, value).is_ok()
     }
 
-    /// Returns up to [`MAX_WORDS`] strings that the schema enumerates.
-    fn words(&self) -> Vec<String> {
+    /// Returns up to [`MAX_ENUMERATED`] strings that the schema enumerates.
+    fn enumerated_strings(&self) -> Vec<String> {
         let here = [self.schema.get("enum"), self.schema.get("items").and_then(|items| items.get("enum"))];
         let listed = here.into_iter().flatten().filter_map(Value::as_array).flatten();
-        listed.filter_map(Value::as_str).map(str::to_owned).take(MAX_WORDS).collect()
+        listed.filter_map(Value::as_str).map(str::to_owned).take(MAX_ENUMERATED).collect()
     }
 }
 

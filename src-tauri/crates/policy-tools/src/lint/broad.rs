@@ -27,29 +27,31 @@ pub(super) fn find(
     if entries.any(|entry| matches!(entry, ListEntry::Domain(pattern) if any(pattern))) {
         found.push(("if.lists", LintKind::AnyHost));
     }
-    let everything = everything(before, rule, tools);
-    if !everything.is_empty() {
-        found.push(("if", LintKind::Everything(everything)));
+    let unrestricted_roles = unrestricted_roles(before, rule, tools);
+    if !unrestricted_roles.is_empty() {
+        found.push(("if", LintKind::Everything(unrestricted_roles)));
     }
     found
 }
 
 /// Returns the roles for which an allow rule allows any path or host. Omits roles that earlier rules decide.
-fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
+fn unrestricted_roles(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
-    let narrowed = condition.reaches_nothing
+    let is_restricted = condition.reaches_nothing
         || condition.paths.is_some()
         || condition.domains.is_some()
         || condition.lists.as_ref().is_some_and(|lists| !lists.is_empty());
-    if rule.then != Decision::Allow || narrowed {
+    if rule.then != Decision::Allow || is_restricted {
         return Vec::new();
     }
-    let carried: Vec<Role> = tools.named_by(condition).flat_map(super::Tool::roles).collect();
-    let names_a_place = |role: &Role| match role.category() {
+    let tool_roles: Vec<Role> = tools.named_by(condition).flat_map(super::Tool::roles).collect();
+    let names_a_target = |role: &Role| match role.category() {
         Category::Path | Category::Url => true,
         Category::Identifier => *role == Role::ProxyDomain,
         Category::Opaque => false,
     };
-    let opens = |role: &Role| shadow::decider(before, rule, Some(*role)).is_none();
-    rule.judged_roles().filter(|role| names_a_place(role) && carried.contains(role) && opens(role)).collect()
+    let is_undecided = |role: &Role| shadow::deciding_rule(before, rule, Some(*role)).is_none();
+    rule.judged_roles()
+        .filter(|role| names_a_target(role) && tool_roles.contains(role) && is_undecided(role))
+        .collect()
 }

@@ -15,11 +15,11 @@ pub(super) fn find(
 ) -> Option<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let dead = |field: &'static str, why: &str| Some((field, LintKind::Dead(why.to_owned())));
-    if let Some(field) = empty(rule) {
+    if let Some(field) = empty_field(rule) {
         return dead(field, "is empty, so it never matches");
     }
-    let whole = condition.paths.is_none() && condition.domains.is_none();
-    if rule.judged_roles().next().is_none() && !whole {
+    let covers_whole_calls = condition.paths.is_none() && condition.domains.is_none();
+    if rule.judged_roles().next().is_none() && !covers_whole_calls {
         return dead("if", "its conditions have no role in common");
     }
     if rule.judged_roles().next().is_some() && rule.judged_roles().all(|role| excludes(condition, role)) {
@@ -42,13 +42,13 @@ pub(super) fn find(
     if named.peek().is_none() {
         let has_server = |name: &String| tools.0.iter().any(|tool| tool.server == name);
         let servers = condition.server.as_ref();
-        let of_server = servers.is_some_and(|servers| !servers.iter().any(has_server));
-        let field = if of_server || condition.tool.is_none() { "if.server" } else { "if.tool" };
+        let is_server = servers.is_some_and(|servers| !servers.iter().any(has_server));
+        let field = if is_server || condition.tool.is_none() { "if.server" } else { "if.tool" };
         return dead(field, "matches no annotated tool");
     }
-    if !named.any(|tool| meets(rule, tool, whole)) {
-        if let Some(passed) = passed_over(rule, tools) {
-            return Some(passed);
+    if !named.any(|tool| can_cover(rule, tool, covers_whole_calls)) {
+        if let Some(skipped) = skipped_tools(rule, tools) {
+            return Some(skipped);
         }
         return dead("if.roles", "no matching tool has an argument with these roles");
     }
@@ -57,47 +57,52 @@ pub(super) fn find(
 
 /// Returns a finding if a rule on opaque roles, such as an email address or a commit message, does not apply to some
 /// tools because their resources are judged instead.
-pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, LintKind)> {
+pub(super) fn skipped_tools(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let listed = || condition.lists.iter().flatten().flat_map(|list| &list.roles);
-    let is_meant = |role: Role| {
-        condition.roles.iter().flatten().chain(listed()).any(|meant| *meant == role && role != Role::None)
+    let has_role = |role: Role| {
+        condition
+            .roles
+            .iter()
+            .flatten()
+            .chain(listed())
+            .any(|listed_role| *listed_role == role && role != Role::None)
     };
     if rule.judged_roles().next().is_some() || condition.paths.is_some() || condition.domains.is_some() {
         return None;
     }
-    let passed =
-        tools.named_by(condition).filter(|tool| !tool.may_name_nothing() && tool.roles().any(is_meant));
-    let passed: Vec<String> = passed.map(|tool| format!("{}/{}", tool.server, tool.name)).collect();
+    let skipped =
+        tools.named_by(condition).filter(|tool| !tool.may_have_no_resource() && tool.roles().any(has_role));
+    let skipped: Vec<String> = skipped.map(|tool| format!("{}/{}", tool.server, tool.name)).collect();
     let field = if condition.lists.iter().flatten().next().is_some() { "if.lists" } else { "if.roles" };
-    (!passed.is_empty()).then_some((field, LintKind::PassedOver(passed)))
+    (!skipped.is_empty()).then_some((field, LintKind::SkippedTools(skipped)))
 }
 
-/// Returns `true` if a rule can cover a value in any call to a tool. `whole` is `true` if it can cover calls without
-/// resources.
-fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
+/// Returns `true` if a rule can cover a value in any call to a tool. `covers_whole_calls` is `true` if it can cover
+/// calls without resources.
+fn can_cover(rule: &Rule, tool: &Tool<'_>, covers_whole_calls: bool) -> bool {
     let roles = &rule.condition.roles;
-    let carries = || roles.as_ref().is_none_or(|roles| tool.roles().any(|role| roles.contains(&role)));
-    let spoken = tool.roles().any(|role| rule.judged_roles().any(|spoken| spoken == role));
-    spoken || whole && tool.may_name_nothing() && carries()
+    let has_rule_role = || roles.as_ref().is_none_or(|roles| tool.roles().any(|role| roles.contains(&role)));
+    let rule_role = tool.roles().any(|role| rule.judged_roles().any(|rule_role| rule_role == role));
+    rule_role || covers_whole_calls && tool.may_have_no_resource() && has_rule_role()
 }
 
 /// Returns an empty field that prevents a rule from matching, or `None`. A rule that denies or requires approval by
 /// hosts can have uncertain matches even if its list of hosts is empty.
-pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
+pub(super) fn empty_field(rule: &Rule) -> Option<&'static str> {
     let condition = &rule.condition;
-    let none = |names: &Option<Vec<String>>| names.as_ref().is_some_and(Vec::is_empty);
-    if none(&condition.server) {
+    let is_empty_list = |names: &Option<Vec<String>>| names.as_ref().is_some_and(Vec::is_empty);
+    if is_empty_list(&condition.server) {
         return Some("if.server");
     }
-    if none(&condition.tool) {
+    if is_empty_list(&condition.tool) {
         return Some("if.tool");
     }
     if condition.roles.as_ref().is_some_and(Vec::is_empty) {
         return Some("if.roles");
     }
-    let of_domains = condition.domains.as_ref().filter(|_| rule.then == Decision::Allow);
-    if of_domains.is_some_and(|domains| domains.allowed.all().is_empty()) {
+    let allow_hosts = condition.domains.as_ref().filter(|_| rule.then == Decision::Allow);
+    if allow_hosts.is_some_and(|domains| domains.allowed.all().is_empty()) {
         return Some("if.domains.allowed");
     }
     condition.lists.iter().flatten().any(|list| list.allowed.is_empty()).then_some("if.lists")
@@ -119,7 +124,7 @@ fn excludes(condition: &RuleCondition, role: Role) -> bool {
 
 /// Finds unknown names, and wildcard characters in folders. A rule whose names are all unknown is reported as
 /// dead instead.
-pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, LintKind)> {
+pub(super) fn unknown_names(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let mut found = Vec::new();
     let unknown = |name: &String| LintKind::UnknownName(name.clone());
@@ -127,10 +132,10 @@ pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, Lin
         let servers = condition.server.iter().flatten();
         let servers = servers.filter(|name| !tools.0.iter().any(|tool| tool.server == *name));
         found.extend(servers.map(|name| ("if.server", unknown(name))));
-        let of_servers = RuleCondition { server: condition.server.clone(), ..RuleCondition::default() };
+        let servers_only = RuleCondition { server: condition.server.clone(), ..RuleCondition::default() };
         let names = condition.tool.iter().flatten();
         let names = names.filter(|name| JudgedRequest::parse(name).is_none());
-        let names = names.filter(|name| !tools.named_by(&of_servers).any(|tool| tool.name == *name));
+        let names = names.filter(|name| !tools.named_by(&servers_only).any(|tool| tool.name == *name));
         found.extend(names.map(|name| ("if.tool", unknown(name))));
     }
     let written = condition.paths.as_ref().map(|paths| paths.written.as_str()).unwrap_or_default();

@@ -13,63 +13,68 @@ pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
     // Calls without resources are judged as a whole rather than by role.
     let opaque =
         rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
-    let whole = opaque && rule.condition.paths.is_none() && rule.condition.domains.is_none();
-    let mut parts: Vec<Option<Role>> = rule.judged_roles().map(Some).collect();
-    if whole {
-        parts.push(None);
+    let covers_whole_calls = opaque && rule.condition.paths.is_none() && rule.condition.domains.is_none();
+    let mut roles: Vec<Option<Role>> = rule.judged_roles().map(Some).collect();
+    if covers_whole_calls {
+        roles.push(None);
     }
-    let mut by: Vec<&Rule> = Vec::new();
-    for part in parts {
-        let above = decider(before, rule, part)?;
-        if !by.iter().any(|known| known.name() == above.name()) {
-            by.push(above);
+    let mut deciding_rules: Vec<&Rule> = Vec::new();
+    for role in roles {
+        let earlier = deciding_rule(before, rule, role)?;
+        if !deciding_rules.iter().any(|known| known.name() == earlier.name()) {
+            deciding_rules.push(earlier);
         }
     }
-    let otherwise = by.iter().any(|above| above.then != rule.then);
-    (!by.is_empty()).then(|| LintKind::Shadowed {
-        by: by.iter().map(|above| above.name().to_string()).collect(),
-        otherwise,
+    let has_other_decision = deciding_rules.iter().any(|earlier| earlier.then != rule.then);
+    (!deciding_rules.is_empty()).then(|| LintKind::Shadowed {
+        by: deciding_rules.iter().map(|earlier| earlier.name().to_string()).collect(),
+        has_other_decision,
     })
 }
 
 /// Returns the earlier rule that decides everything that `rule` covers in a role. A role of `None` means calls
 /// without resources.
-pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
-    before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
+pub(super) fn deciding_rule<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
+    before.iter().copied().find(|earlier| covers(&earlier.condition, earlier, rule, role))
 }
 
-/// Returns `true` if the rule `above` covers everything that `rule` covers in a role. A role of `None` means calls
+/// Returns `true` if the rule `earlier` covers everything that `rule` covers in a role. A role of `None` means calls
 /// without resources.
-fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
+fn covers(broad: &RuleCondition, earlier: &Rule, rule: &Rule, role: Option<Role>) -> bool {
     let narrow = &rule.condition;
-    let speaks = match role {
-        Some(role) => above.judged_roles().any(|spoken| spoken == role),
-        None => wide.paths.is_none() && wide.domains.is_none() && is_within(&wide.roles, &narrow.roles),
+    let applies = match role {
+        Some(role) => earlier.judged_roles().any(|earlier_role| earlier_role == role),
+        None => broad.paths.is_none() && broad.domains.is_none() && is_within(&broad.roles, &narrow.roles),
     };
-    let by_values = |condition: &RuleCondition| {
+    let has_value_conditions = |condition: &RuleCondition| {
         condition.domains.is_some() || condition.lists.is_some() || condition.reaches_nothing
     };
-    let decides_in_doubt = above.then >= rule.then || !by_values(wide) || !by_values(narrow);
-    speaks
+    let decides_in_doubt =
+        earlier.then >= rule.then || !has_value_conditions(broad) || !has_value_conditions(narrow);
+    applies
         && decides_in_doubt
-        && (!wide.reaches_nothing || narrow.reaches_nothing)
-        && is_within(&wide.server, &narrow.server)
-        && is_within(&wide.tool, &narrow.tool)
-        && wide.paths.as_ref().is_none_or(|wide| {
-            narrow.paths.as_ref().is_some_and(|narrow| wide.within.contains(&narrow.within))
+        && (!broad.reaches_nothing || narrow.reaches_nothing)
+        && is_within(&broad.server, &narrow.server)
+        && is_within(&broad.tool, &narrow.tool)
+        && broad.paths.as_ref().is_none_or(|broad| {
+            narrow.paths.as_ref().is_some_and(|narrow| broad.within.contains(&narrow.within))
         })
-        && wide
+        && broad
             .domains
             .as_ref()
-            .is_none_or(|wide| narrow.domains.as_ref().is_some_and(|narrow| all_covered(wide, narrow)))
-        && wide.lists.iter().flatten().all(|wide| narrow.lists.iter().flatten().any(|narrow| wide == narrow))
+            .is_none_or(|broad| narrow.domains.as_ref().is_some_and(|narrow| all_covered(broad, narrow)))
+        && broad
+            .lists
+            .iter()
+            .flatten()
+            .all(|broad| narrow.lists.iter().flatten().any(|narrow| broad == narrow))
 }
 
-fn is_within<T: PartialEq>(wide: &Option<Vec<T>>, narrow: &Option<Vec<T>>) -> bool {
-    let Some(wide) = wide else { return true };
-    narrow.as_ref().is_some_and(|narrow| narrow.iter().all(|name| wide.contains(name)))
+fn is_within<T: PartialEq>(broad: &Option<Vec<T>>, narrow: &Option<Vec<T>>) -> bool {
+    let Some(broad) = broad else { return true };
+    narrow.as_ref().is_some_and(|narrow| narrow.iter().all(|name| broad.contains(name)))
 }
 
-fn all_covered(wide: &DomainsCondition, narrow: &DomainsCondition) -> bool {
-    narrow.allowed.all().iter().all(|narrow| wide.allowed.all().iter().any(|wide| wide.includes(narrow)))
+fn all_covered(broad: &DomainsCondition, narrow: &DomainsCondition) -> bool {
+    narrow.allowed.all().iter().all(|narrow| broad.allowed.all().iter().any(|broad| broad.includes(narrow)))
 }

@@ -3,7 +3,7 @@
 //! - Findings are based on generated calls, so a conditional role is considered only in calls that meet its condition.
 
 use super::{LintFinding, LintKind, Tool, dead};
-use crate::diff::situations;
+use crate::diff::role_sets;
 use ironcurtain_policy::{Annotations, Category, Policy, Role, RoleSet, Rule};
 use std::fmt;
 
@@ -26,17 +26,17 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
     }
     let rules = policy.rules_for(tool.server, tool.name);
     // A rule for servers that reach nothing does not decide on calls to other servers.
-    let covers_some = |rule: &&Rule| dead::empty(rule).is_none() && !rule.condition.reaches_nothing;
-    let rules: Vec<&Rule> = rules.filter(covers_some).collect();
+    let may_cover = |rule: &&Rule| dead::empty_field(rule).is_none() && !rule.condition.reaches_nothing;
+    let rules: Vec<&Rule> = rules.filter(may_cover).collect();
     let mut gaps = Vec::new();
-    for carried in situations(annotations, tool.server, tool.name, tool.annotation) {
-        let mut resources = carried.iter().filter(|role| role.is_resource()).peekable();
-        if resources.peek().is_none() && !rules.iter().any(|rule| covers_calls(rule, carried)) {
-            let named = tool.roles().any(Role::is_resource);
-            gaps.push(if named { Gap::EmptyCall } else { Gap::Call });
+    for role_set in role_sets(annotations, tool.server, tool.name, tool.annotation) {
+        let mut resources = role_set.iter().filter(|role| role.is_resource()).peekable();
+        if resources.peek().is_none() && !rules.iter().any(|rule| covers_calls(rule, role_set)) {
+            let has_resource_role = tool.roles().any(Role::is_resource);
+            gaps.push(if has_resource_role { Gap::EmptyCall } else { Gap::Call });
         }
         for role in resources {
-            if !rules.iter().any(|rule| rule.judged_roles().any(|spoken| spoken == role)) {
+            if !rules.iter().any(|rule| rule.judged_roles().any(|rule_role| rule_role == role)) {
                 gaps.push(Gap::Role(role));
             }
         }
@@ -53,11 +53,11 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
 }
 
 /// Returns `true` if a rule can cover a call without resources.
-fn covers_calls(rule: &Rule, carried: RoleSet) -> bool {
+fn covers_calls(rule: &Rule, role_set: RoleSet) -> bool {
     let condition = &rule.condition;
     condition.paths.is_none()
         && condition.domains.is_none()
-        && condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| carried.contains(*role)))
+        && condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| role_set.contains(*role)))
 }
 
 impl fmt::Display for Gap {

@@ -1,16 +1,16 @@
 //! Words, phrases and values that indicate an argument's meaning.
 
 /// Returns `true` if `list`, whose words are separated by spaces, contains the word.
-pub(super) fn is_in(list: &str, word: &str) -> bool {
+pub(super) fn contains_word(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
 /// Words that mean a file or folder.
-pub(super) const PATH: &str = "path file dir directory folder cwd pwd workdir basedir filename filesystem disk root workspace \
+pub(super) const PATH_WORDS: &str = "path file dir directory folder cwd pwd workdir basedir filename filesystem disk root workspace \
     worktree dest dst src pathname dirname subdirectory subfolder";
 
 /// Word stems that mean a file or folder in other languages.
-const PATH_PARTS: [&str; 31] = [
+const FOREIGN_PATH_STEMS: [&str; 31] = [
     "fichier",
     "chemin",
     "dossier",
@@ -45,27 +45,28 @@ const PATH_PARTS: [&str; 31] = [
 ];
 
 /// Complete words that mean a file or folder in other languages.
-const PATH_WORDS: [&str; 8] = ["ruta", "pasta", "путь", "パス", "폴더", "plik", "sökväg", "dosya"];
+const FOREIGN_PATH_WORDS: [&str; 8] = ["ruta", "pasta", "путь", "パス", "폴더", "plik", "sökväg", "dosya"];
 
 /// Words in tool names and descriptions that suggest files.
-const FILED: &str = "path file dir directory folder filename filepath filesystem disk document pathname";
+const FILE_CONTEXT_WORDS: &str =
+    "path file dir directory folder filename filepath filesystem disk document pathname";
 
 /// Returns `true` if a word means a file or folder in a language other than English.
-pub(super) fn is_path_elsewhere(word: &str) -> bool {
-    PATH_WORDS.contains(&word) || PATH_PARTS.iter().any(|part| word.contains(part))
+pub(super) fn is_foreign_path_word(word: &str) -> bool {
+    FOREIGN_PATH_WORDS.contains(&word) || FOREIGN_PATH_STEMS.iter().any(|part| word.contains(part))
 }
 
 /// Returns `true` if a word suggests files in any supported language.
 pub(super) fn mentions_files(word: &str) -> bool {
-    is_in(FILED, word) || is_path_elsewhere(word)
+    contains_word(FILE_CONTEXT_WORDS, word) || is_foreign_path_word(word)
 }
 
 /// Words that often, but not always, mean a file.
-pub(super) const PERHAPS_PATH: &str = "source target destination output input location image audio video document attachment media \
+pub(super) const AMBIGUOUS_PATH_WORDS: &str = "source target destination output input location image audio video document attachment media \
     resource archive config database db project repo repository module origin log script notebook";
 
 /// Words that, at the end of an argument's name, indicate that the argument does not name a resource.
-pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 etag number count limit offset page size length \
+pub(super) const OPAQUE_WORDS: &str = "id uuid guid token cursor hash sha sha1 sha256 etag number count limit offset page size length \
     width height depth index position line column row start end min max total level type kind mode \
     format encoding charset mime extension ext content text body message data payload query q question \
     prompt term keyword phrase title description summary comment note reason label tag category \
@@ -83,7 +84,7 @@ pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 
     commit ref revision rev oid digest checksum wildcard";
 
 /// Words that mean a URL in argument names.
-pub(super) const URL: [&str; 8] =
+pub(super) const URL_WORDS: [&str; 8] =
     ["url", "uri", "href", "link", "website", "webpage", "endpoint", "hyperlink"];
 
 /// Phrases that mean a file path.
@@ -114,7 +115,7 @@ pub(super) const PATH_PHRASES: [&str; 23] = [
 ];
 
 /// Phrases that contain the word "path" but do not mean a file path.
-const OTHER_PATHS: [&str; 12] = [
+const NON_FILE_PATH_PHRASES: [&str; 12] = [
     "json path",
     "jsonpath",
     "xpath",
@@ -129,15 +130,15 @@ const OTHER_PATHS: [&str; 12] = [
     "import path",
 ];
 
-/// Returns `true` if a text contains a phrase that means a path, file or folder.
+/// Returns `true` if `text` contains a phrase that means a path, file or folder.
 pub(super) fn mentions_a_path(text: &str) -> bool {
-    let phrases = PATH_PHRASES.iter().chain(&PATH_PARTS);
-    phrases.into_iter().any(|phrase| text.contains(phrase)) && !mentions_another_path(text)
+    let phrases = PATH_PHRASES.iter().chain(&FOREIGN_PATH_STEMS);
+    phrases.into_iter().any(|phrase| text.contains(phrase)) && !mentions_non_file_path(text)
 }
 
-/// Returns `true` if a text mentions a path inside a document, a URL or similar, rather than a file path.
-pub(super) fn mentions_another_path(text: &str) -> bool {
-    OTHER_PATHS.iter().any(|phrase| text.contains(phrase))
+/// Returns `true` if `text` mentions a path inside a document, a URL or similar, rather than a file path.
+pub(super) fn mentions_non_file_path(text: &str) -> bool {
+    NON_FILE_PATH_PHRASES.iter().any(|phrase| text.contains(phrase))
 }
 
 /// Returns `true` if a value resembles a local path.
@@ -148,7 +149,7 @@ pub(super) fn looks_like_a_path(value: &str) -> bool {
 }
 
 /// Returns `true` if a value is certainly an absolute path or a path that starts with `~`.
-pub(super) fn is_an_absolute_path(value: &str) -> bool {
+pub(super) fn is_absolute_path(value: &str) -> bool {
     looks_like_a_path(value) && !value.starts_with('.') && value.len() > 1
 }
 

@@ -1,13 +1,13 @@
 //! Names and descriptions of a tool and its arguments, split into words.
 
-use super::clues::is_in;
+use super::clues::contains_word;
 use super::intent::Intent;
 use super::shape::Shape;
 use super::{Tool, git};
 use ironcurtain_policy::words;
 
 /// Tool whose arguments are being examined.
-pub(super) struct Setting {
+pub(super) struct ToolContext {
     /// Words in the server's name.
     pub(super) server: Vec<String>,
     /// Words in the tool's name.
@@ -25,11 +25,11 @@ pub(super) struct Setting {
 }
 
 /// Services that host repositories.
-const FORGES: [&str; 8] =
+const FORGE_NAMES: [&str; 8] =
     ["github", "gitlab", "gitea", "forgejo", "bitbucket", "codeberg", "sourcehut", "gitee"];
 
 /// Services that store their own documents, and words for such documents.
-const SERVICES: [&str; 26] = [
+const SERVICE_NAMES: [&str; 26] = [
     "google",
     "gmail",
     "drive",
@@ -58,45 +58,50 @@ const SERVICES: [&str; 26] = [
     "zendesk",
 ];
 
-impl Setting {
+impl ToolContext {
     pub(super) fn new(tool: &Tool<'_>, shape: &Shape) -> Self {
-        let server = words::of(tool.server);
-        let name = words::of(tool.name);
+        let server = words::split_name(tool.server);
+        let name = words::split_name(tool.name);
         let text = tool.description.to_lowercase();
-        let arguments: Vec<Vec<String>> = shape.fields.iter().map(|(name, _)| words::of(name)).collect();
-        let intent = Intent::of(tool, &name, shape);
-        let is_forge = names(&server, &FORGES) || names(&name, &FORGES) || has_pair(&arguments);
-        let git = if is_forge { None } else { git::Operation::of(&server, &name, shape, tool.hints) };
-        let all_words = name.iter().cloned().chain(words::of_text(&text)).collect();
+        let arguments: Vec<Vec<String>> =
+            shape.fields.iter().map(|(name, _)| words::split_name(name)).collect();
+        let intent = Intent::infer(tool, &name, shape);
+        let is_forge = has_any(&server, &FORGE_NAMES)
+            || has_any(&name, &FORGE_NAMES)
+            || has_owner_and_repository_arguments(&arguments);
+        let git = if is_forge { None } else { git::Operation::infer(&server, &name, shape, tool.hints) };
+        let all_words = name.iter().cloned().chain(words::split_text(&text)).collect();
         Self { server, words: name, text, all_words, intent, git, arguments }
     }
 
     /// Returns `true` if the tool works on repositories at a hosting service.
     pub(super) fn is_forge(&self) -> bool {
-        names(&self.server, &FORGES) || names(&self.words, &FORGES) || has_pair(&self.arguments)
+        has_any(&self.server, &FORGE_NAMES)
+            || has_any(&self.words, &FORGE_NAMES)
+            || has_owner_and_repository_arguments(&self.arguments)
     }
 
     /// Returns `true` if the tool identifies a hosted repository by owner and name.
     pub(super) fn has_owner_and_repository(&self) -> bool {
-        has_pair(&self.arguments)
+        has_owner_and_repository_arguments(&self.arguments)
     }
 
     /// Returns `true` if the tool works on a service that stores its own documents.
     pub(super) fn is_service(&self) -> bool {
-        names(&self.server, &SERVICES) || self.is_forge()
+        has_any(&self.server, &SERVICE_NAMES) || self.is_forge()
     }
 
     /// Returns `true` if the name of the tool or of its server contains one of these words.
     pub(super) fn has_word(&self, wanted: &[&str]) -> bool {
-        names(&self.words, wanted) || names(&self.server, wanted)
+        has_any(&self.words, wanted) || has_any(&self.server, wanted)
     }
 }
 
-fn names(words: &[String], wanted: &[&str]) -> bool {
+fn has_any(words: &[String], wanted: &[&str]) -> bool {
     words.iter().any(|word| wanted.contains(&word.as_str()))
 }
 
-fn has_pair(arguments: &[Vec<String>]) -> bool {
+fn has_owner_and_repository_arguments(arguments: &[Vec<String>]) -> bool {
     let any = |wanted: &[&str]| {
         arguments.iter().any(|words| words.last().is_some_and(|word| wanted.contains(&word.as_str())))
     };
@@ -117,7 +122,7 @@ pub(super) struct Argument<'a> {
 impl<'a> Argument<'a> {
     pub(super) fn new(name: &str, shape: &'a Shape) -> Self {
         let text: String = shape.flat().map(|shape| shape.text.as_str()).collect();
-        Self { shape, words: words::of(name), description_words: words::of_text(&text), text }
+        Self { shape, words: words::split_name(name), description_words: words::split_text(&text), text }
     }
 
     /// Returns the main word of the name, which is the last word or the word before a preposition. Empty if the name
@@ -134,17 +139,17 @@ impl<'a> Argument<'a> {
 
     /// Returns `true` if the argument's name contains one of these words.
     pub(super) fn is_named(&self, wanted: &[&str]) -> bool {
-        names(&self.words, wanted)
+        has_any(&self.words, wanted)
     }
 
     /// Returns `true` if the argument's name contains a word from `list`, whose words are separated by spaces.
     pub(super) fn is_named_in(&self, list: &str) -> bool {
-        self.words.iter().any(|word| is_in(list, word))
+        self.words.iter().any(|word| contains_word(list, word))
     }
 
     /// Returns `true` if the argument's descriptions contain one of these words.
     pub(super) fn description_has(&self, wanted: &[&str]) -> bool {
-        names(&self.description_words, wanted)
+        has_any(&self.description_words, wanted)
     }
 
     /// Returns `true` if the argument's descriptions contain one of these phrases.

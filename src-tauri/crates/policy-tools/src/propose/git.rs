@@ -14,16 +14,16 @@ pub(super) struct Operation {
     /// `true` if the tool's name contains a known git subcommand.
     pub(super) known: bool,
     /// `true` if the tool creates a repository at the given path.
-    pub(super) makes: bool,
+    pub(super) creates: bool,
 }
 
-const NOTHING: Operation = Operation {
+const NO_EFFECTS: Operation = Operation {
     write: false,
     delete: false,
     write_history: false,
     delete_history: false,
     known: false,
-    makes: false,
+    creates: false,
 };
 
 type Subcommand = (&'static [&'static str], fn(&mut Operation));
@@ -86,7 +86,7 @@ const SUBCOMMANDS: [Subcommand; 8] = [
     }),
     (&["clone", "init"], |operation| {
         operation.write = true;
-        operation.makes = true;
+        operation.creates = true;
     }),
     (&["clean", "rm", "mv"], |operation| operation.delete = true),
     (&["gc", "prune", "filter", "expire", "rewrite"], |operation| {
@@ -96,14 +96,14 @@ const SUBCOMMANDS: [Subcommand; 8] = [
 ];
 
 /// Words that mean removal. The subcommand determines which object is removed.
-const REMOVES: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
+const REMOVAL_WORDS: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
 
 /// Subcommands that operate on references.
-const REFERENCES: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "note"];
+const REFERENCE_WORDS: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "note"];
 
 impl Operation {
     /// Returns a tool's effects on a git repository, or `None` if the tool does not use git.
-    pub(super) fn of(
+    pub(super) fn infer(
         server: &[String],
         tool: &[String],
         shape: &Shape,
@@ -113,14 +113,16 @@ impl Operation {
         if !is_git(server) && !is_git(tool) {
             return None;
         }
-        let mut operation = NOTHING;
+        let mut operation = NO_EFFECTS;
         let mut words: Vec<String> = tool.iter().filter(|word| *word != "git").cloned().collect();
         operation.add_verbs(&words);
         for (name, shape) in &shape.fields {
             if let Some(choices) = shape.choices() {
-                words.extend(choices.iter().flat_map(|choice| words::of(choice)));
-            } else if shape.is_truth() {
-                words.extend(words::of(name).into_iter().filter(|word| REMOVES.contains(&word.as_str())));
+                words.extend(choices.iter().flat_map(|choice| words::split_name(choice)));
+            } else if shape.is_boolean() {
+                words.extend(
+                    words::split_name(name).into_iter().filter(|word| REMOVAL_WORDS.contains(&word.as_str())),
+                );
             }
         }
         operation.add_removals(&words);
@@ -147,17 +149,17 @@ impl Operation {
 
     fn add_removals(&mut self, words: &[String]) {
         let any = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
-        if any(&["worktree"]) && any(&REMOVES) {
+        if any(&["worktree"]) && any(&REMOVAL_WORDS) {
             self.delete = true;
-        } else if any(&REFERENCES) && any(&REMOVES) {
+        } else if any(&REFERENCE_WORDS) && any(&REMOVAL_WORDS) {
             self.write_history = true;
             self.delete_history = true;
         } else if !self.known {
             self.write = true;
             self.write_history = true;
-            let takes = any(&REMOVES);
-            self.delete |= takes;
-            self.delete_history |= takes;
+            let removes = any(&REMOVAL_WORDS);
+            self.delete |= removes;
+            self.delete_history |= removes;
         }
     }
 
@@ -184,7 +186,7 @@ impl Operation {
     /// Returns the roles for the repository's path.
     pub(super) fn repository(self) -> Vec<Role> {
         let all = [
-            (!self.makes, Role::ReadPath),
+            (!self.creates, Role::ReadPath),
             (self.write, Role::WritePath),
             (self.delete, Role::DeletePath),
             (self.write_history, Role::WriteHistory),

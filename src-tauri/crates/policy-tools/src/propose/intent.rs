@@ -4,7 +4,7 @@
 //!   verbs.
 //! - The server's hints and description can only add effects to those that the name implies.
 
-use super::clues::is_in;
+use super::clues::contains_word;
 use super::shape::Shape;
 use super::{ProposalHints, Tool};
 use ironcurtain_policy::words;
@@ -27,7 +27,7 @@ pub(super) struct Intent {
     /// `true` if there is no evidence of the tool's effects.
     pub(super) unknown: bool,
     /// `true` if the description is the only evidence.
-    pub(super) described: bool,
+    pub(super) from_description: bool,
     /// `true` if the hints or the description added effects to those that the name implies.
     pub(super) hinted: bool,
 }
@@ -72,34 +72,35 @@ const VERBS: [Verb; 8] = [
 ];
 
 /// Words that are nouns as often as verbs. Used only if the name contains no verb.
-const PERHAPS: [Verb; 2] = [
+const AMBIGUOUS_VERBS: [Verb; 2] = [
     ("log tree diff status blame report history metadata content stat", |intent| intent.read = true),
     ("patch format sort tag record test", |intent| intent.change = true),
 ];
 
 /// Names of arguments that select the operation.
-const MODES: [&str; 8] = ["mode", "action", "operation", "op", "command", "subcommand", "method", "verb"];
+const OPERATION_ARGUMENTS: [&str; 8] =
+    ["mode", "action", "operation", "op", "command", "subcommand", "method", "verb"];
 
 impl Intent {
-    pub(super) fn of(tool: &Tool<'_>, name: &[String], shape: &Shape) -> Self {
+    pub(super) fn infer(tool: &Tool<'_>, name: &[String], shape: &Shape) -> Self {
         let mut intent = Self::default();
         intent.add_verbs(name, &VERBS);
         for (argument, shape) in &shape.fields {
-            let words = words::of(argument);
-            if shape.is_truth() {
+            let words = words::split_name(argument);
+            if shape.is_boolean() {
                 intent.add_verbs(&words, DESTRUCTIVE);
-            } else if words.last().is_some_and(|word| MODES.contains(&word.as_str())) {
+            } else if words.last().is_some_and(|word| OPERATION_ARGUMENTS.contains(&word.as_str())) {
                 let choices = shape.choices().unwrap_or_default();
-                choices.iter().for_each(|choice| intent.add_verbs(&words::of(choice), &VERBS));
+                choices.iter().for_each(|choice| intent.add_verbs(&words::split_name(choice), &VERBS));
             }
         }
         if intent == Self::default() {
-            intent.add_verbs(name, &PERHAPS);
+            intent.add_verbs(name, &AMBIGUOUS_VERBS);
         }
         if intent == Self::default() {
             intent.add_verbs(&description_verbs(tool.description), &VERBS);
-            intent.described = intent != Self::default();
-            intent.unknown = !intent.described;
+            intent.from_description = intent != Self::default();
+            intent.unknown = !intent.from_description;
         } else if intent.only_reads() {
             intent.add_verbs(&description_verbs(tool.description), CHANGING);
             intent.hinted = !intent.only_reads();
@@ -110,18 +111,18 @@ impl Intent {
 
     /// Returns `true` if the tool only reads.
     pub(super) fn only_reads(self) -> bool {
-        self == Self { read: true, described: self.described, ..Self::default() }
+        self == Self { read: true, from_description: self.from_description, ..Self::default() }
     }
 
     /// Returns `true` if the tool only deletes.
     pub(super) fn only_deletes(self) -> bool {
-        self == Self { delete: true, described: self.described, ..Self::default() }
+        self == Self { delete: true, from_description: self.from_description, ..Self::default() }
     }
 
     fn add_verbs(&mut self, words: &[String], verbs: &[Verb]) {
         for word in words {
             for (known, set) in verbs {
-                if is_in(known, word) {
+                if contains_word(known, word) {
                     set(self);
                 }
             }
@@ -142,11 +143,12 @@ impl Intent {
 /// Returns the first word of a tool's description, and each word that follows "and", "or" or "then" in its first
 /// sentence.
 fn description_verbs(description: &str) -> Vec<String> {
-    const JOINS: [&str; 3] = ["and", "or", "then"];
+    const CONJUNCTIONS: [&str; 3] = ["and", "or", "then"];
     let sentence = description.trim().split(['.', '\n', ';']).next().unwrap_or_default();
-    let words = words::of_text(sentence);
-    let joined =
-        words.windows(2).filter(|pair| pair.first().is_some_and(|word| JOINS.contains(&word.as_str())));
+    let words = words::split_text(sentence);
+    let joined = words
+        .windows(2)
+        .filter(|pair| pair.first().is_some_and(|word| CONJUNCTIONS.contains(&word.as_str())));
     words.iter().take(1).chain(joined.filter_map(|pair| pair.get(1))).cloned().collect()
 }
 
@@ -168,7 +170,7 @@ mod tests {
         } });
         let schema = if name == "manage_it" { schema } else { json!({ "type": "object" }) };
         let tool = Tool { server: "s", name, description: "", input_schema: &schema, hints };
-        Intent::of(&tool, &words::of(name), &Shape::of(&schema))
+        Intent::infer(&tool, &words::split_name(name), &Shape::flatten(&schema))
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Maximum nesting depth of a schema, including references.
-const DEPTH: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 /// Maximum number of subschemas to visit per tool.
 const MAX_COUNT: usize = 20_000;
@@ -43,73 +43,73 @@ pub(super) struct Shape {
     /// Values of `pattern`.
     pub(super) patterns: Vec<String>,
     /// Strings that the schema enumerates, or `None` if it enumerates no values.
-    words: Option<Vec<String>>,
+    enumerated: Option<Vec<String>>,
     /// `true` if strings other than the enumerated ones are permitted.
-    free: bool,
+    allows_other_strings: bool,
     /// Merged schema of a list's items, or `None` if the items are not described.
     pub(super) items: Option<Box<Self>>,
     /// Declared properties of an object.
     pub(super) fields: Vec<(String, Self)>,
     /// Merged schema of undeclared properties, or `None` if they are not described.
-    pub(super) others: Option<Box<Self>>,
-    trouble: Option<&'static str>,
+    pub(super) undeclared: Option<Box<Self>>,
+    problem: Option<&'static str>,
 }
 
 impl Shape {
     /// Flattens a JSON Schema.
-    pub(super) fn of(schema: &Value) -> Self {
-        let mut reader = Reader { root: schema, left: MAX_COUNT };
+    pub(super) fn flatten(schema: &Value) -> Self {
+        let mut reader = Reader { root: schema, remaining: MAX_COUNT };
         let mut shape = Self::default();
-        reader.read(schema, &mut shape, DEPTH);
+        reader.read(schema, &mut shape, MAX_DEPTH);
         shape
     }
 
     /// Returns the reason the schema or a part of it is not supported, or `None` if all of it is supported.
     pub(super) fn unsupported(&self) -> Option<&'static str> {
-        let below = self.items.iter().chain(&self.others).map(|shape| shape.unsupported());
+        let nested = self.items.iter().chain(&self.undeclared).map(|shape| shape.unsupported());
         let fields = self.fields.iter().map(|(_, shape)| shape.unsupported());
-        self.trouble.or_else(|| below.chain(fields).flatten().next())
+        self.problem.or_else(|| nested.chain(fields).flatten().next())
     }
 
     /// Returns `true` if the value may be a string or a flat list of strings.
-    pub(super) fn may_be_text(&self) -> bool {
-        let here = self.kinds.is_empty() || self.is("any") || self.is("string");
-        here || self.items.as_ref().is_some_and(|items| items.may_be_text()) || self.is_bare_list()
+    pub(super) fn can_be_string(&self) -> bool {
+        let here = self.kinds.is_empty() || self.has_kind("any") || self.has_kind("string");
+        here || self.items.as_ref().is_some_and(|items| items.can_be_string()) || self.is_untyped_list()
     }
 
     /// Returns the enumerated strings, or `None` if other values are also permitted.
     pub(super) fn choices(&self) -> Option<&[String]> {
-        let here = if self.is("string") { self } else { self.items.as_deref()? };
-        here.words.as_deref().filter(|_| !here.free && !here.is("any"))
+        let here = if self.has_kind("string") { self } else { self.items.as_deref()? };
+        here.enumerated.as_deref().filter(|_| !here.allows_other_strings && !here.has_kind("any"))
     }
 
     /// Returns `true` if the value is a boolean.
-    pub(super) fn is_truth(&self) -> bool {
-        self.is("boolean") && !self.may_be_text()
+    pub(super) fn is_boolean(&self) -> bool {
+        self.has_kind("boolean") && !self.can_be_string()
     }
 
-    fn is(&self, kind: &str) -> bool {
+    fn has_kind(&self, kind: &str) -> bool {
         self.kinds.contains(kind)
     }
 
     /// Returns `true` if the value may be an object or a list that contains objects or lists.
     pub(super) fn is_nested(&self) -> bool {
-        let list = self.items.as_ref().is_some_and(|items| items.is_object() || items.is("array"));
+        let list = self.items.as_ref().is_some_and(|items| items.is_object() || items.has_kind("array"));
         self.is_object() || list
     }
 
     /// Returns `true` if the value itself, not only a part of it, can be a string.
-    pub(super) fn is_text_besides(&self) -> bool {
-        self.is("string") || self.is("any")
+    pub(super) fn can_be_string_itself(&self) -> bool {
+        self.has_kind("string") || self.has_kind("any")
     }
 
     /// Returns `true` if the value may be a list whose items are not described.
-    pub(super) fn is_bare_list(&self) -> bool {
-        self.is("array") && self.items.is_none()
+    pub(super) fn is_untyped_list(&self) -> bool {
+        self.has_kind("array") && self.items.is_none()
     }
 
     fn is_object(&self) -> bool {
-        self.is("object") || !self.fields.is_empty() || self.others.is_some()
+        self.has_kind("object") || !self.fields.is_empty() || self.undeclared.is_some()
     }
 
     /// Iterates over the schema and its items' schema, because the descriptions in both apply to the values.
@@ -120,24 +120,24 @@ impl Shape {
 
 struct Reader<'a> {
     root: &'a Value,
-    left: usize,
+    remaining: usize,
 }
 
 impl Reader<'_> {
     fn read(&mut self, schema: &Value, into: &mut Shape, depth: usize) {
-        let Some(left) = self.left.checked_sub(1).filter(|_| depth > 0) else {
-            into.trouble = Some("is nested too deeply");
+        let Some(remaining) = self.remaining.checked_sub(1).filter(|_| depth > 0) else {
+            into.problem = Some("is nested too deeply");
             return;
         };
-        self.left = left;
+        self.remaining = remaining;
         let Value::Object(schema) = schema else { return };
         if let Some(reference) = schema.get("$ref") {
             match reference.as_str().and_then(|text| self.root.pointer(text.strip_prefix('#')?)) {
                 Some(target) => self.read(target, into, depth - 1),
-                None => into.trouble = Some("has a reference that cannot be resolved"),
+                None => into.problem = Some("has a reference that cannot be resolved"),
             }
         }
-        plain(schema, into);
+        read_own_keywords(schema, into);
         for keyword in ["anyOf", "oneOf", "allOf"] {
             for one in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
                 self.read(one, into, depth - 1);
@@ -148,10 +148,10 @@ impl Reader<'_> {
                 self.read(one, into, depth - 1);
             }
         }
-        self.read_parts(schema, into, depth - 1);
+        self.read_subschemas(schema, into, depth - 1);
     }
 
-    fn read_parts(&mut self, schema: &Map<String, Value>, into: &mut Shape, depth: usize) {
+    fn read_subschemas(&mut self, schema: &Map<String, Value>, into: &mut Shape, depth: usize) {
         for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             let at = into.fields.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
                 into.fields.push((name.clone(), Shape::default()));
@@ -170,13 +170,13 @@ impl Reader<'_> {
         let patterns = schema.get("patternProperties").and_then(Value::as_object);
         let extra = schema.get("additionalProperties").filter(|extra| extra.is_object());
         for one in extra.into_iter().chain(patterns.into_iter().flat_map(Map::values)) {
-            self.read(one, into.others.get_or_insert_default(), depth);
+            self.read(one, into.undeclared.get_or_insert_default(), depth);
         }
     }
 }
 
 /// Adds the information in the schema itself but not in its subschemas.
-fn plain(schema: &Map<String, Value>, into: &mut Shape) {
+fn read_own_keywords(schema: &Map<String, Value>, into: &mut Shape) {
     let kinds = match schema.get("type") {
         Some(Value::String(one)) => vec![one.clone()],
         Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -193,9 +193,9 @@ fn plain(schema: &Map<String, Value>, into: &mut Shape) {
             into.text.push('\n');
         }
     }
-    let texts = |keyword: &str| schema.get(keyword).and_then(Value::as_str).map(str::to_owned);
-    into.formats.extend(["format", "contentEncoding", "contentMediaType"].into_iter().filter_map(texts));
-    into.patterns.extend(texts("pattern"));
+    let string = |keyword: &str| schema.get(keyword).and_then(Value::as_str).map(str::to_owned);
+    into.formats.extend(["format", "contentEncoding", "contentMediaType"].into_iter().filter_map(string));
+    into.patterns.extend(string("pattern"));
     for keyword in ["default", "example", "examples"] {
         into.samples.extend(schema.get(keyword).into_iter().flat_map(strings));
     }
@@ -203,10 +203,10 @@ fn plain(schema: &Map<String, Value>, into: &mut Shape) {
         if untyped {
             into.kinds.insert("string".to_owned());
         }
-        into.words.get_or_insert_default().extend(strings(allowed));
+        into.enumerated.get_or_insert_default().extend(strings(allowed));
         into.samples.extend(strings(allowed));
     } else if text {
-        into.free = true;
+        into.allows_other_strings = true;
     }
 }
 

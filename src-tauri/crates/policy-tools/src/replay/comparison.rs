@@ -1,6 +1,6 @@
 //! Groups replayed calls by how their decision changed.
 
-use super::{Obstacle, Recorded, Replay};
+use super::{CannotReplay, RecordedCall, Replay};
 use crate::Ruling;
 use ironcurtain_policy::Decision;
 use std::cmp::Ordering;
@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub struct ReplayComparison<'a> {
     /// Calls that are now judged less strictly than recorded.
-    pub looser: AlikeGroups<'a>,
+    pub looser: CallGroups<'a>,
     /// Calls that are now judged more strictly than recorded.
-    pub stricter: AlikeGroups<'a>,
+    pub stricter: CallGroups<'a>,
     /// Number of calls with an unchanged decision.
     pub same: usize,
     /// Calls that cannot be replayed, by reason.
-    pub left_out: BTreeMap<&'a Obstacle, Vec<&'a Recorded>>,
+    pub not_replayed: BTreeMap<&'a CannotReplay, Vec<&'a RecordedCall>>,
 }
 
-/// Calls with their current rulings, grouped by [`AlikeCalls`].
-pub type AlikeGroups<'a> = BTreeMap<AlikeCalls<'a>, Vec<(&'a Recorded, &'a Ruling)>>;
+/// Calls with their current rulings, grouped by [`CallGroupKey`].
+pub type CallGroups<'a> = BTreeMap<CallGroupKey<'a>, Vec<(&'a RecordedCall, &'a Ruling)>>;
 
 /// Key for grouping similar calls: the tool, and the recorded and current decisions and rules.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AlikeCalls<'a> {
+pub struct CallGroupKey<'a> {
     /// Name of the server.
     pub server: &'a str,
     /// Name of the tool.
@@ -39,39 +39,39 @@ impl<'a> ReplayComparison<'a> {
     /// Groups a replay's calls.
     #[must_use]
     pub fn new(replay: &'a Replay) -> Self {
-        let mut sorted = Self::default();
+        let mut comparison = Self::default();
         for replayed in &replay.calls {
             let call = &replayed.call;
             let now = match &replayed.now {
                 Ok(now) => now,
-                Err(obstacle) => {
-                    sorted.left_out.entry(obstacle).or_default().push(call);
+                Err(reason) => {
+                    comparison.not_replayed.entry(reason).or_default().push(call);
                     continue;
                 }
             };
             let groups = match now.decision.cmp(&call.then.decision) {
-                Ordering::Less => &mut sorted.looser,
-                Ordering::Greater => &mut sorted.stricter,
+                Ordering::Less => &mut comparison.looser,
+                Ordering::Greater => &mut comparison.stricter,
                 Ordering::Equal => {
-                    sorted.same += 1;
+                    comparison.same += 1;
                     continue;
                 }
             };
-            let (then, now_by) = (decided(&call.then), decided(now));
-            let alike = AlikeCalls { server: &call.server, tool: &call.tool, then, now: now_by };
-            groups.entry(alike).or_default().push((call, now));
+            let (then, now_by) = (decision_and_rule(&call.then), decision_and_rule(now));
+            let key = CallGroupKey { server: &call.server, tool: &call.tool, then, now: now_by };
+            groups.entry(key).or_default().push((call, now));
         }
-        sorted
+        comparison
     }
 }
 
-fn decided(ruling: &Ruling) -> (Decision, &str) {
+fn decision_and_rule(ruling: &Ruling) -> (Decision, &str) {
     (ruling.decision, &ruling.rule)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Replayed;
+    use super::super::ReplayedCall;
     use super::*;
     use serde_json::Map;
 
@@ -79,8 +79,8 @@ mod tests {
         Ruling { decision, rule: rule.to_owned(), reason: String::new() }
     }
 
-    fn call(seq: u64, then: Decision, now: Result<Ruling, Obstacle>) -> Replayed {
-        let call = Recorded {
+    fn call(seq: u64, then: Decision, now: Result<Ruling, CannotReplay>) -> ReplayedCall {
+        let call = RecordedCall {
             seq,
             time_ms: 0,
             session: String::new(),
@@ -93,28 +93,28 @@ mod tests {
             granted: false,
             then: ruling(then, "old"),
         };
-        Replayed { call, now }
+        ReplayedCall { call, now }
     }
 
     #[test]
     fn calls_are_grouped_by_change_of_decision() {
-        let gone = Obstacle::ServerRemoved("server".to_owned());
+        let removed = CannotReplay::ServerRemoved("server".to_owned());
         let calls = vec![
             call(1, Decision::Escalate, Ok(ruling(Decision::Allow, "new"))),
             call(2, Decision::Allow, Ok(ruling(Decision::Deny, "new"))),
             call(3, Decision::Deny, Ok(ruling(Decision::Deny, "other"))),
             call(4, Decision::Escalate, Ok(ruling(Decision::Allow, "new"))),
             call(5, Decision::Escalate, Ok(ruling(Decision::Allow, "other"))),
-            call(6, Decision::Allow, Err(gone.clone())),
+            call(6, Decision::Allow, Err(removed.clone())),
         ];
         let replay = Replay { entries: 6, problem: None, calls };
-        let sorted = ReplayComparison::new(&replay);
-        let numbers = |groups: &AlikeGroups<'_>| -> Vec<Vec<u64>> {
+        let comparison = ReplayComparison::new(&replay);
+        let numbers = |groups: &CallGroups<'_>| -> Vec<Vec<u64>> {
             groups.values().map(|calls| calls.iter().map(|(call, _)| call.seq).collect()).collect()
         };
-        assert_eq!(numbers(&sorted.looser), [vec![1, 4], vec![5]]);
-        assert_eq!(numbers(&sorted.stricter), [[2]]);
-        assert_eq!(sorted.same, 1);
-        assert_eq!(sorted.left_out[&gone].iter().map(|call| call.seq).collect::<Vec<_>>(), [6]);
+        assert_eq!(numbers(&comparison.looser), [vec![1, 4], vec![5]]);
+        assert_eq!(numbers(&comparison.stricter), [[2]]);
+        assert_eq!(comparison.same, 1);
+        assert_eq!(comparison.not_replayed[&removed].iter().map(|call| call.seq).collect::<Vec<_>>(), [6]);
     }
 }

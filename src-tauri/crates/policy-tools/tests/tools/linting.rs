@@ -121,7 +121,7 @@ fn a_rule_that_never_matches_is_found() {
 fn a_too_broad_allow_rule_is_found_but_not_a_deny_rule() {
     for (at, shown) in [("/", "/"), ("~", "/home/ann"), ("/home", "/home")] {
         let expected = format!(
-            "rule `r`, field `if.paths.within`: `{shown}` contains the whole home directory: name a folder in it"
+            "rule `r`, field `if.paths.within`: `{shown}` contains the whole home directory; name a folder in it"
         );
         assert_eq!(about_rules(&[("r", within("read-path", at), "allow")]), [expected]);
         assert_eq!(about_rules(&[("r", within("read-path", at), "deny")]), [""; 0]);
@@ -132,7 +132,7 @@ fn a_too_broad_allow_rule_is_found_but_not_a_deny_rule() {
     };
     assert_eq!(
         any("escalate"),
-        ["rule `r`, field `if.domains.allowed`: `*` matches every public host: name the hosts"]
+        ["rule `r`, field `if.domains.allowed`: `*` matches every public host; name the hosts"]
     );
     assert_eq!(any("deny"), [""; 0]);
 }
@@ -156,7 +156,7 @@ fn tools_without_a_rule_are_found() {
 #[test]
 fn every_form_of_allowing_all_paths_or_hosts_is_found() {
     let every = |roles: &str| {
-        format!("rule `r`, field `if`: allows every value of {roles}: restrict it by folders, hosts or lists")
+        format!("rule `r`, field `if`: allows every value of {roles}; restrict it by folders, hosts or lists")
     };
     let reads = json!({ "roles": ["read-path"] });
     let hosts = json!({ "tool": ["get", "open", "repo"] });
@@ -227,7 +227,7 @@ fn probable_mistakes_are_found() {
     assert_eq!(one(within("read-path", "~/.ssh/keys"), "deny"), [""; 0]);
     for letter in ['*', '?', '$'] {
         let wildcard = format!(
-            "rule `r`, field `if.paths.within`: `{letter}` is not a wildcard here: name the folder itself"
+            "rule `r`, field `if.paths.within`: `{letter}` is not a wildcard here; name the folder itself"
         );
         assert_eq!(one(within("read-path", &format!("~/Doc{letter}")), "deny"), [wildcard]);
     }
@@ -254,7 +254,7 @@ fn a_rule_cannot_have_the_name_of_a_structural_decision() {
     };
     for name in ["grant", "default-deny", "structural-protected-path", "structural-mine"] {
         let expected =
-            format!("`p`, line 1, rule `{name}`, field `name`: `{name}` is a reserved name: rename the rule");
+            format!("`p`, line 1, rule `{name}`, field `name`: `{name}` is a reserved name; rename the rule");
         assert_eq!(load(name), Err(expected));
     }
     assert_eq!([load("grants"), load("deny"), load("my-structural-rule")], [Ok(()), Ok(()), Ok(())]);

@@ -39,9 +39,10 @@ fn arguments_of_public_servers_get_their_roles() {
 
 #[test]
 fn existing_annotations_are_matched_and_no_path_is_missed() {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
-    let place = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from).join("data/annotations");
-    let file = place.join("default.json");
+    let default_folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
+    let folder =
+        std::env::var_os("IRONCURTAIN_PEER").map_or(default_folder, PathBuf::from).join("data/annotations");
+    let file = folder.join("default.json");
     if !file.exists() {
         println!("no annotations found next to this checkout; nothing compared");
         return;
@@ -74,7 +75,7 @@ fn a_hint_tightens_and_never_loosens() {
         let tool = Tool { server: "s", name, description: "", input_schema: &schema, hints };
         match propose(&tool) {
             Proposal::Annotated { arguments, .. } => (arguments[0].roles.clone(), arguments[0].confidence),
-            Proposal::LeftOut { reason } => panic!("{reason}"),
+            Proposal::Unsupported { reason } => panic!("{reason}"),
         }
     };
     let (read, write, delete) = (Role::ReadPath, Role::WritePath, Role::DeletePath);
@@ -106,14 +107,14 @@ fn a_tool_whose_nested_arguments_name_resources_is_left_out() {
             hints: ProposalHints::default(),
         };
         match propose(&tool) {
-            Proposal::LeftOut { reason } => reason,
+            Proposal::Unsupported { reason } => reason,
             Proposal::Annotated { arguments, .. } => format!("annotated {arguments:?}"),
         }
     };
     let text = json!({ "type": "string" });
     let object = |name: &str| json!({ "type": "object", "properties": { name: text } });
     let list = |items: Value| json!({ "type": "array", "items": items });
-    for (arguments, place) in [
+    for (arguments, path) in [
         (json!({ "files": list(object("path")) }), "`files[].path` names a resource inside an argument"),
         (json!({ "job": { "type": "object", "properties": { "in": object("file") } } }), "`job.in.file`"),
         (json!({ "groups": list(list(object("url"))) }), "`groups[][].url`"),
@@ -125,7 +126,7 @@ fn a_tool_whose_nested_arguments_name_resources_is_left_out() {
         (json!({ "a": { "$ref": "https://example.com/s.json" } }), "has a reference that cannot be resolved"),
     ] {
         let reason = left_out(arguments);
-        assert!(reason.contains(place), "{reason}");
+        assert!(reason.contains(path), "{reason}");
     }
     let edits = object("oldText");
     assert!(left_out(json!({ "edits": list(edits) })).starts_with("annotated"));
@@ -185,7 +186,7 @@ fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
     };
     match propose(&tool) {
         Proposal::Annotated { arguments, .. } => arguments,
-        Proposal::LeftOut { reason } => panic!("{server}/{}: {reason}", tool.name),
+        Proposal::Unsupported { reason } => panic!("{server}/{}: {reason}", tool.name),
     }
 }
 
@@ -196,7 +197,7 @@ fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<R
         Tool { server: "s", name, description, input_schema: &input_schema, hints: ProposalHints::default() };
     match propose(&tool) {
         Proposal::Annotated { arguments, .. } => (arguments[0].roles.clone(), arguments[0].confidence),
-        Proposal::LeftOut { reason } => panic!("{reason}"),
+        Proposal::Unsupported { reason } => panic!("{reason}"),
     }
 }
 

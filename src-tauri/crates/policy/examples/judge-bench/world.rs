@@ -15,7 +15,7 @@ pub struct World {
     pub policy: Policy,
     annotations: Annotations,
     protected: ProtectedPaths,
-    gates: AllowedHosts,
+    allowed_hosts: AllowedHosts,
     sandbox: CanonicalPath,
     servers: [String; 2],
     resolver: Resolver,
@@ -97,7 +97,16 @@ fn world(disk: &Disk, name: String, policy: &str, annotations: &str, lists: Opti
     let name = format!("{name} ({} rules)", policy.rules().len());
     let resolver = Resolver::new(home, sandbox.clone());
     let servers = ["filesystem".to_owned(), "git".to_owned()];
-    World { name, policy, annotations, protected, gates: AllowedHosts::default(), sandbox, servers, resolver }
+    World {
+        name,
+        policy,
+        annotations,
+        protected,
+        allowed_hosts: AllowedHosts::default(),
+        sandbox,
+        servers,
+        resolver,
+    }
 }
 
 impl World {
@@ -105,7 +114,7 @@ impl World {
         Context {
             sandbox: Some(&self.sandbox),
             sandbox_servers: &self.servers,
-            ..Context::new(&self.protected, &self.gates)
+            ..Context::new(&self.protected, &self.allowed_hosts)
         }
     }
 

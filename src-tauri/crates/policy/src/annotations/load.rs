@@ -3,7 +3,7 @@
 //! - Under every condition, an argument that names a resource keeps a judged role, unless the file explicitly gives
 //!   it `none`.
 
-pub(crate) mod guards;
+pub(crate) mod conditions;
 
 use super::{AcceptedArguments, AnnotatedTool, Annotations, ArgumentRoles, ToolAnnotation};
 use crate::json_location::{JsonLocation, SourceFile};
@@ -29,19 +29,19 @@ impl Annotations {
         for (server, stored) in stored.servers {
             let tools = servers.entry(server.clone()).or_default();
             for (index, tool) in stored.tools.into_iter().enumerate() {
-                let at = Reading { source, server: &server, index, tool: tool_name(&tool, index) };
-                let (name, annotation) = at.tool(tool)?;
+                let parser = ToolParser { source, server: &server, index, tool: tool_name(&tool, index) };
+                let (name, annotation) = parser.tool(tool)?;
                 if tools.contains_key(&name) {
-                    return Err(at.error(TOOL_NAME, "the tool is annotated twice"));
+                    return Err(parser.error(TOOL_NAME, "the tool is annotated twice"));
                 }
-                let known = AnnotatedTool {
+                let entry = AnnotatedTool {
                     server: server.as_str().into(),
                     name: name.as_str().into(),
                     annotation,
                     is_unannotated: false,
                     request: None,
                 };
-                tools.insert(name, Arc::new(known));
+                tools.insert(name, Arc::new(entry));
             }
         }
         Ok(Self { servers })
@@ -53,7 +53,7 @@ const SERVER_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Wh
 const ARGUMENTS: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "args");
 
 /// Comment field of a tool. It is accepted but ignored.
-const FOR_PEOPLE: &str = "comment";
+const COMMENT_FIELD: &str = "comment";
 
 /// Returns the name of a tool or, if it has none, its position in the file.
 fn tool_name(stored: &Map<String, Value>, index: usize) -> String {
@@ -67,7 +67,7 @@ fn tool_name(stored: &Map<String, Value>, index: usize) -> String {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct StoredFile {
-    #[serde(default = "crate::error::unsaid_version")]
+    #[serde(default = "crate::error::default_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
     /// Metadata of the program that generated the file; ignored.
@@ -88,29 +88,29 @@ struct StoredServer {
 }
 
 /// The tool that is being parsed. Error locations are relative to it.
-struct Reading<'a> {
+struct ToolParser<'a> {
     source: SourceFile<'a>,
     server: &'a str,
     index: usize,
     tool: String,
 }
 
-impl Reading<'_> {
-    fn error(&self, at: JsonLocation<'_>, message: impl Into<String>) -> LoadError {
+impl ToolParser<'_> {
+    fn error(&self, location: JsonLocation<'_>, message: impl Into<String>) -> LoadError {
         let servers = JsonLocation::Field(&JsonLocation::Whole, "servers");
         let server = JsonLocation::Field(&servers, self.server);
         let tools = JsonLocation::Field(&server, "tools");
         LoadError::Tool {
-            place: self.source.place(JsonLocation::Item(&tools, self.index), at),
+            location: self.source.location(JsonLocation::Item(&tools, self.index), location),
             server: self.server.to_owned(),
             tool: self.tool.clone(),
-            field: at.to_string(),
+            field: location.to_string(),
             message: message.into(),
         }
     }
 
     fn tool(&self, mut stored: Map<String, Value>) -> Result<(String, ToolAnnotation), LoadError> {
-        let name = self.names(&mut stored)?;
+        let name = self.take_name(&mut stored)?;
         let args = stored.remove("args").ok_or_else(|| self.error(ARGUMENTS, "is missing"))?;
         let args: Map<String, Value> = self.read(ARGUMENTS, args)?;
         let descends: Option<bool> = self.read(
@@ -122,7 +122,7 @@ impl Reading<'_> {
             stored.remove("readOnly").unwrap_or_default(),
         )?;
         let input_schema = stored.remove("inputSchema").filter(|schema| !schema.is_null());
-        if let Some(unknown) = stored.keys().find(|field| *field != FOR_PEOPLE) {
+        if let Some(unknown) = stored.keys().find(|field| *field != COMMENT_FIELD) {
             return Err(self.error(JsonLocation::Field(&JsonLocation::Whole, unknown), "unknown field"));
         }
         let mut arguments = Vec::with_capacity(args.len());
@@ -132,10 +132,15 @@ impl Reading<'_> {
         }
         let accepted = AcceptedArguments::new(&arguments, input_schema.as_ref());
         self.check_conditions(&arguments, &accepted)?;
-        let deep = arguments.iter().map(|(name, _): &(Arc<str>, _)| name).filter(|name| says_how_deep(name));
+        let recursion_arguments =
+            arguments.iter().map(|(name, _): &(Arc<str>, _)| name).filter(|name| implies_recursion(name));
         let annotation = ToolAnnotation {
-            descends: descends.unwrap_or_else(|| names_a_recursive_tool(&name)),
-            deep: if descends.is_none() { deep.cloned().collect() } else { Vec::new() },
+            descends: descends.unwrap_or_else(|| implies_recursive_tool(&name)),
+            recursion_arguments: if descends.is_none() {
+                recursion_arguments.cloned().collect()
+            } else {
+                Vec::new()
+            },
             accepted,
             arguments,
             input_schema,
@@ -145,7 +150,7 @@ impl Reading<'_> {
     }
 
     /// Returns the tool's name. Checks that the server name, if present, matches.
-    fn names(&self, stored: &mut Map<String, Value>) -> Result<String, LoadError> {
+    fn take_name(&self, stored: &mut Map<String, Value>) -> Result<String, LoadError> {
         let tool = stored.remove("toolName").ok_or_else(|| self.error(TOOL_NAME, "is missing"))?;
         let tool: String = self.read(TOOL_NAME, tool)?;
         if tool.is_empty() {
@@ -162,32 +167,35 @@ impl Reading<'_> {
         }
     }
 
-    fn argument(&self, at: JsonLocation<'_>, stored: Value) -> Result<ArgumentRoles, LoadError> {
+    fn argument(&self, location: JsonLocation<'_>, stored: Value) -> Result<ArgumentRoles, LoadError> {
         let roles = if stored.is_array() {
-            let names: Vec<String> = self.read(at, stored)?;
-            ArgumentRoles { default: self.roles(at, &names)?, when: Vec::new() }
+            let names: Vec<String> = self.read(location, stored)?;
+            ArgumentRoles { default: self.roles(location, &names)?, when: Vec::new() }
         } else {
-            self.conditional(at, stored)?
+            self.conditional(location, stored)?
         };
-        one_category(&roles).map_err(|mixed| self.error(at, mixed.to_string()))?;
+        check_one_category(&roles).map_err(|problem| self.error(location, problem.to_string()))?;
         Ok(roles)
     }
 
-    fn roles(&self, at: JsonLocation<'_>, names: &[String]) -> Result<Roles, LoadError> {
+    fn roles(&self, location: JsonLocation<'_>, names: &[String]) -> Result<Roles, LoadError> {
         let role = |(index, name): (usize, &String)| {
-            let unknown = || self.error(JsonLocation::Item(&at, index), format!("unknown role `{name}`"));
+            let unknown =
+                || self.error(JsonLocation::Item(&location, index), format!("unknown role `{name}`"));
             Role::parse(name).ok_or_else(unknown)
         };
         names.iter().enumerate().map(role).collect::<Result<Vec<Role>, _>>().map(Roles::from)
     }
 
-    fn read<T: DeserializeOwned>(&self, at: JsonLocation<'_>, value: Value) -> Result<T, LoadError> {
-        strict::take(value).map_err(|wrong| wrong.at(at, |place| self.error(place, wrong.message.as_str())))
+    fn read<T: DeserializeOwned>(&self, location: JsonLocation<'_>, value: Value) -> Result<T, LoadError> {
+        strict::from_value(value).map_err(|invalid| {
+            invalid.with_location(location, |location| self.error(location, invalid.message.as_str()))
+        })
     }
 }
 
 /// Returns `true` if a tool's name implies that it recurses into folders.
-fn names_a_recursive_tool(tool: &str) -> bool {
+fn implies_recursive_tool(tool: &str) -> bool {
     const WORDS: [&str; 12] = [
         "tree",
         "search",
@@ -207,7 +215,7 @@ fn names_a_recursive_tool(tool: &str) -> bool {
 }
 
 /// Returns `true` if an argument's name implies that the argument makes a call recursive.
-fn says_how_deep(argument: &str) -> bool {
+fn implies_recursion(argument: &str) -> bool {
     let argument = argument.to_ascii_lowercase();
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
 }
@@ -219,7 +227,7 @@ struct MixedRoles(Role, Role);
 
 /// Checks that all roles of an argument, including conditional ones, have the same category,
 /// because each value has only one canonical form.
-fn one_category(roles: &ArgumentRoles) -> Result<(), MixedRoles> {
+fn check_one_category(roles: &ArgumentRoles) -> Result<(), MixedRoles> {
     let all = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
     let mut resources = all.filter(|role| role.is_resource());
     let Some(first) = resources.next() else { return Ok(()) };

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Annotation of each judged request.
-static MEANINGS: LazyLock<BTreeMap<JudgedRequest, ToolAnnotation>> = LazyLock::new(|| {
+static ANNOTATIONS: LazyLock<BTreeMap<JudgedRequest, ToolAnnotation>> = LazyLock::new(|| {
     let file = Annotations::from_json(include_str!("../requests/requests.json"), "requests.json");
     // A test ensures that the file is valid. Requests without an annotation are denied.
     let file = file.unwrap_or_default();
-    let meaning =
-        |request: &JudgedRequest| Some((*request, file.known("", request.name())?.annotation.clone()));
-    JudgedRequest::ALL.iter().filter_map(meaning).collect()
+    let annotation = |request: &JudgedRequest| {
+        Some((*request, file.annotated_tool("", request.name())?.annotation.clone()))
+    };
+    JudgedRequest::ALL.iter().filter_map(annotation).collect()
 });
 
 /// Returns the annotation of a judged request.
-pub(crate) fn meaning(request: JudgedRequest) -> Option<&'static ToolAnnotation> {
-    MEANINGS.get(&request)
+pub(crate) fn request_annotation(request: JudgedRequest) -> Option<&'static ToolAnnotation> {
+    ANNOTATIONS.get(&request)
 }
 
 #[cfg(test)]
@@ -26,6 +27,6 @@ mod tests {
     #[test]
     fn every_request_has_a_meaning() {
         assert!(Annotations::from_json(include_str!("../requests/requests.json"), "requests.json").is_ok());
-        assert_eq!(MEANINGS.len(), JudgedRequest::ALL.len());
+        assert_eq!(ANNOTATIONS.len(), JudgedRequest::ALL.len());
     }
 }

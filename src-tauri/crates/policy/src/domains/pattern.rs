@@ -1,7 +1,7 @@
 //! Patterns for hosts and repositories.
 
-use super::host::{CleanHost, HostKind, is_below};
-use super::{Destination, Site};
+use super::host::{CanonicalHost, HostKind, is_same_or_subdomain};
+use super::{Destination, HostTarget};
 use percent_encoding::percent_decode_str;
 
 /// Pattern for hosts and repositories.
@@ -10,7 +10,7 @@ pub enum HostPattern {
     /// Every public host name.
     Any,
     /// A host and all its subdomains.
-    Below(String),
+    WithSubdomains(String),
     /// One host, or one repository.
     Exact(String),
 }
@@ -23,16 +23,16 @@ pub enum PatternError {
     Address(String),
     /// The pattern has a `*` in an unsupported position.
     #[error("unsupported `*` in `{0}`; write `*` for every host, or `*.d` for `d` and its subdomains")]
-    StarInside(String),
+    MisplacedWildcard(String),
     /// The pattern names a repository on several hosts.
     #[error("`{0}` names a repository on more than one host")]
-    Repositories(String),
+    RepositoryOnSeveralHosts(String),
     /// The pattern has a port.
     #[error("`{0}` has a port; remove it, because rules apply to every port")]
     Port(String),
     /// The pattern is not a valid host.
     #[error("`{0}` is not a host")]
-    NoHost(String),
+    InvalidHost(String),
 }
 
 impl HostPattern {
@@ -43,8 +43,8 @@ impl HostPattern {
             return Self::Any;
         }
         match text.strip_prefix("*.") {
-            Some(below) => Self::Below(CleanHost::spelled(below).name),
-            None => Self::Exact(Site::new(text).domain),
+            Some(parent) => Self::WithSubdomains(CanonicalHost::parse_lenient(parent).name),
+            None => Self::Exact(HostTarget::parse(text).domain),
         }
     }
 
@@ -52,28 +52,28 @@ impl HostPattern {
     ///
     /// # Errors
     /// Returns [`PatternError`] if no host can match the pattern.
-    pub fn read(text: &str) -> Result<Self, PatternError> {
+    pub fn parse_strict(text: &str) -> Result<Self, PatternError> {
         let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
-        let below = host.strip_prefix("*.");
-        let name = below.unwrap_or(host);
-        let wrong: fn(String) -> PatternError = match text {
+        let parent = host.strip_prefix("*.");
+        let name = parent.unwrap_or(host);
+        let error: fn(String) -> PatternError = match text {
             "*" => return Ok(Self::Any),
             _ if text.contains("://") => PatternError::Address,
-            _ if name.contains('*') => PatternError::StarInside,
-            _ if below.is_some() && path.is_some() => PatternError::Repositories,
-            _ if CleanHost::alone(name).is_some() => return Ok(Self::parse(text)),
-            _ if name.rsplit_once(':').is_some_and(|(host, _)| CleanHost::parse(host).is_some()) => {
+            _ if name.contains('*') => PatternError::MisplacedWildcard,
+            _ if parent.is_some() && path.is_some() => PatternError::RepositoryOnSeveralHosts,
+            _ if CanonicalHost::parse_standalone(name).is_some() => return Ok(Self::parse(text)),
+            _ if name.rsplit_once(':').is_some_and(|(host, _)| CanonicalHost::parse(host).is_some()) => {
                 PatternError::Port
             }
-            _ => PatternError::NoHost,
+            _ => PatternError::InvalidHost,
         };
-        Err(wrong(text.to_owned()))
+        Err(error(text.to_owned()))
     }
 
     /// Returns `true` if the pattern covers a target, given as `host` or `host/path`.
     #[must_use]
     pub fn covers(&self, domain: &str) -> bool {
-        self.covers_site(&Site::new(domain))
+        self.covers_target(&HostTarget::parse(domain))
     }
 
     /// Returns `true` if the pattern covers everything that another pattern covers.
@@ -81,50 +81,54 @@ impl HostPattern {
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::Any) => *self == Self::Any,
-            (Self::Exact(_), Self::Below(_)) => false,
-            (Self::Exact(wide), Self::Exact(narrow)) => wide == narrow || self.covers(narrow),
-            (Self::Any | Self::Below(_), Self::Below(host) | Self::Exact(host)) => self.covers(host),
+            (Self::Exact(_), Self::WithSubdomains(_)) => false,
+            (Self::Exact(outer), Self::Exact(inner)) => outer == inner || self.covers(inner),
+            (Self::Any | Self::WithSubdomains(_), Self::WithSubdomains(host) | Self::Exact(host)) => {
+                self.covers(host)
+            }
         }
     }
 
-    pub(super) fn covers_site(&self, site: &Site) -> bool {
-        let host = site.host();
+    pub(super) fn covers_target(&self, target: &HostTarget) -> bool {
+        let host = target.host();
         match self {
-            Self::Any => !host.is_empty() && site.kind == HostKind::Public,
-            Self::Below(parent) => site.has_name() && is_below(host, parent),
-            Self::Exact(wanted) if wanted.contains('/') => *wanted == site.domain,
+            Self::Any => !host.is_empty() && target.kind == HostKind::Public,
+            Self::WithSubdomains(parent) => target.has_name() && is_same_or_subdomain(host, parent),
+            Self::Exact(wanted) if wanted.contains('/') => *wanted == target.domain,
             Self::Exact(wanted) => !wanted.is_empty() && wanted == host,
         }
     }
 
     /// Returns `true` if the pattern's author may have meant a destination that the pattern does not cover. This is
     /// always possible if the destination's target is unknown.
-    pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
-        destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
+    pub(crate) fn may_match(&self, destination: &Destination) -> bool {
+        destination.target.as_ref().is_none_or(|target| self.may_match_target(target))
     }
 
     /// Returns `true` if the pattern's author may have meant a host that the pattern does not cover.
-    pub(crate) fn may_mean_host(&self, host: &str) -> bool {
-        self.may_mean_site(&Site::new(host))
+    pub(crate) fn may_match_host(&self, host: &str) -> bool {
+        self.may_match_target(&HostTarget::parse(host))
     }
 
     /// Returns `true` for a local name or IP address if the pattern is `*`, for a different spelling of an exact
     /// repository, and for any text that is not a valid host.
-    fn may_mean_site(&self, site: &Site) -> bool {
-        match (self, site.kind) {
-            (_, HostKind::Odd) => true,
+    fn may_match_target(&self, target: &HostTarget) -> bool {
+        match (self, target.kind) {
+            (_, HostKind::Invalid) => true,
             (Self::Any, HostKind::Local | HostKind::Address) => true,
-            (Self::Exact(wanted), _) => wanted.contains('/') && loosely(wanted) == loosely(&site.domain),
-            (Self::Any | Self::Below(_), _) => false,
+            (Self::Exact(wanted), _) => {
+                wanted.contains('/') && normalize_repository(wanted) == normalize_repository(&target.domain)
+            }
+            (Self::Any | Self::WithSubdomains(_), _) => false,
         }
     }
 }
 
 /// Normalizes a repository name as lenient git hosts do, by ignoring letter case, escapes, empty components and
 /// `.git`.
-fn loosely(domain: &str) -> String {
-    let plain = percent_decode_str(domain).decode_utf8_lossy().to_lowercase();
-    let parts: Vec<&str> = plain.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+fn normalize_repository(domain: &str) -> String {
+    let decoded = percent_decode_str(domain).decode_utf8_lossy().to_lowercase();
+    let parts: Vec<&str> = decoded.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let joined = parts.join("/");
     joined.strip_suffix(".git").unwrap_or(&joined).to_owned()
 }

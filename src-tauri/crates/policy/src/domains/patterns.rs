@@ -1,6 +1,6 @@
 //! Lists of host patterns.
 
-use super::{Destination, HostPattern, Site};
+use super::{Destination, HostPattern, HostTarget};
 
 /// List of host patterns. A target matches if any pattern covers it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -14,27 +14,27 @@ impl HostPatterns {
     }
 
     /// Returns `true` if any pattern covers a destination.
-    pub(crate) fn cover(&self, destination: &Destination) -> bool {
-        destination.site.as_ref().is_some_and(|site| self.cover_site(site))
+    pub(crate) fn covers(&self, destination: &Destination) -> bool {
+        destination.target.as_ref().is_some_and(|target| self.covers_target(target))
     }
 
     /// Returns `true` if any pattern covers a host given as text.
-    pub(crate) fn cover_host(&self, host: &str) -> bool {
-        self.cover_site(&Site::new(host))
+    pub(crate) fn covers_host(&self, host: &str) -> bool {
+        self.covers_target(&HostTarget::parse(host))
     }
 
     /// Returns `true` if any pattern's author may have meant a destination that the pattern does not cover.
-    pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
-        self.0.iter().any(|pattern| pattern.may_mean(destination))
+    pub(crate) fn may_match(&self, destination: &Destination) -> bool {
+        self.0.iter().any(|pattern| pattern.may_match(destination))
     }
 
     /// Returns `true` if any pattern's author may have meant a host, given as text, that the pattern does not cover.
-    pub(crate) fn may_mean_host(&self, host: &str) -> bool {
-        self.0.iter().any(|pattern| pattern.may_mean_host(host))
+    pub(crate) fn may_match_host(&self, host: &str) -> bool {
+        self.0.iter().any(|pattern| pattern.may_match_host(host))
     }
 
-    fn cover_site(&self, site: &Site) -> bool {
-        self.0.iter().any(|pattern| pattern.covers_site(site))
+    fn covers_target(&self, target: &HostTarget) -> bool {
+        self.0.iter().any(|pattern| pattern.covers_target(target))
     }
 }
 

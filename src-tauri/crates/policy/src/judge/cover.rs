@@ -34,7 +34,7 @@ pub enum Mismatch {
     /// The rule applies only to calls without resources, on servers that reach nothing.
     MayReach,
     /// The match is uncertain, and a later rule that denies the value decides instead.
-    InDoubt,
+    Uncertain,
 }
 
 /// Certainty of a match, in ascending order.
@@ -50,59 +50,59 @@ pub(crate) enum Match {
 #[derive(Clone, Copy)]
 pub(super) struct LayerRules<'a> {
     /// Rule that decides, or `None` if the layer does not decide.
-    pub(super) decides: Option<&'a Rule>,
+    pub(super) decider: Option<&'a Rule>,
     /// Rule that requires approval because of an uncertain match, if no rule decides.
-    pub(super) asks: Option<&'a Rule>,
+    pub(super) possible: Option<&'a Rule>,
 }
 
 impl<'a> LayerRules<'a> {
-    pub(super) fn any(self) -> Option<&'a Rule> {
-        self.decides.or(self.asks)
+    pub(super) fn decider_or_possible(self) -> Option<&'a Rule> {
+        self.decider.or(self.possible)
     }
 }
 
 /// Returns the deciding rule, which is the first one that covers the value. If that rule requires approval because of
 /// an uncertain match, a later deny rule takes precedence, but a later allow rule does not. If no later rule covers the
 /// value, the layer does not decide.
-pub(super) fn first<'a>(
+pub(super) fn first_match<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
 ) -> LayerRules<'a> {
-    let mut asks = None;
+    let mut possible = None;
     for rule in rules {
         match (cover(rule), rule.then) {
             (None, _) => {}
-            (Some(Match::Possible), Decision::Escalate) => drop(asks.get_or_insert(rule)),
-            (Some(_), Decision::Deny) => return LayerRules { decides: Some(rule), asks: None },
+            (Some(Match::Possible), Decision::Escalate) => drop(possible.get_or_insert(rule)),
+            (Some(_), Decision::Deny) => return LayerRules { decider: Some(rule), possible: None },
             (Some(_), Decision::Allow | Decision::Escalate) => {
-                return LayerRules { decides: asks.or(Some(rule)), asks: None };
+                return LayerRules { decider: possible.or(Some(rule)), possible: None };
             }
         }
     }
-    LayerRules { decides: None, asks }
+    LayerRules { decider: None, possible }
 }
 
 /// Returns the deciding rule for a call to an unannotated tool, given the rules about that tool in order. The tool's
 /// resources are unknown, so a rule that denies or requires approval applies even if it is limited to certain
 /// arguments. An allow rule applies only if it requires a server that reaches nothing, and an earlier rule that
 /// requires approval takes precedence over it.
-pub(super) fn of_unannotated<'a>(
+pub(super) fn for_unannotated<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &ResolvedCall,
     reach: ServerReach,
 ) -> LayerRules<'a> {
-    let decides = |rule| LayerRules { decides: rule, asks: None };
-    let mut asks = None;
+    let decided = |rule| LayerRules { decider: rule, possible: None };
+    let mut possible = None;
     for rule in rules {
         let covers_all = cover_call(rule, call, reach) == Ok(Match::Certain);
         match rule.then {
-            Decision::Deny => return decides(Some(rule)),
+            Decision::Deny => return decided(Some(rule)),
             Decision::Allow if covers_all && rule.condition.reaches_nothing => {
-                return decides(asks.or(Some(rule)));
+                return decided(possible.or(Some(rule)));
             }
             Decision::Allow => {}
             Decision::Escalate => {
-                asks.get_or_insert(rule);
+                possible.get_or_insert(rule);
                 // This rule covers every call, so later rules cannot apply.
                 if covers_all {
                     break;
@@ -110,7 +110,7 @@ pub(super) fn of_unannotated<'a>(
             }
         }
     }
-    decides(asks)
+    decided(possible)
 }
 
 impl<'a> ValueInRole<'a> {
@@ -122,25 +122,29 @@ impl<'a> ValueInRole<'a> {
         reach: ServerReach,
     ) -> Result<Match, Mismatch> {
         let condition = &rule.condition;
-        if !condition.speaks_about(self.role) {
+        if !condition.applies_to_role(self.role) {
             return Err(Mismatch::OtherRoles);
         }
-        let possible = PossibleMatch::of(rule);
-        let reaches = possible.reaching(condition, call, reach).ok_or(Mismatch::MayReach)?;
-        let paths = all(condition.paths.iter().map(|paths| self.within(paths, call, possible)))
+        let uncertain = UncertainMatch::for_rule(rule);
+        let reaches = uncertain.match_reach(condition, call, reach).ok_or(Mismatch::MayReach)?;
+        let paths = min_certainty(condition.paths.iter().map(|paths| self.within(paths, call, uncertain)))
             .ok_or(Mismatch::NotWithin)?;
         let values = || call.values(self.role);
         let domains = condition.domains.iter();
-        let in_domains =
-            |domains| possible.hold_for(self.given, values(), |value| possible.in_domains(domains, value));
-        let domains = all(domains.map(in_domains)).ok_or(Mismatch::NotInDomains)?;
+        let match_domains = |domains| {
+            uncertain.match_values(self.given, values(), |value| uncertain.match_domains(domains, value))
+        };
+        let domains = min_certainty(domains.map(match_domains)).ok_or(Mismatch::NotInDomains)?;
         // A list condition on the judged role must hold for this value. A list condition on other roles must hold for
         // their values.
-        let listed = |list: &ListCondition| match list.roles.contains(&self.role) {
-            true => possible.hold_for(self.given, values(), |value| possible.on_list(list, value)),
-            false => possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value)),
+        let match_listed = |list: &ListCondition| match list.roles.contains(&self.role) {
+            true => uncertain.match_values(self.given, values(), |value| uncertain.match_list(list, value)),
+            false => {
+                uncertain.match_values(None, values_of(list, call), |value| uncertain.match_list(list, value))
+            }
         };
-        let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Mismatch::NotListed)?;
+        let lists =
+            min_certainty(condition.lists.iter().flatten().map(match_listed)).ok_or(Mismatch::NotListed)?;
         Ok(reaches.min(paths).min(domains).min(lists))
     }
 
@@ -150,11 +154,16 @@ impl<'a> ValueInRole<'a> {
 
     /// Checks the folder condition. A call that moves, removes or recurses into a folder affects everything in it, so
     /// rules that deny or require approval for the folder's contents also apply.
-    fn within(&self, paths: &PathsCondition, call: &ResolvedCall, possible: PossibleMatch) -> Option<Match> {
+    fn within(
+        &self,
+        paths: &PathsCondition,
+        call: &ResolvedCall,
+        uncertain: UncertainMatch,
+    ) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
-        let goes_down = || given.roles.meets(RoleSet::DESCENDING) || call.descends();
-        possible.holds(paths.within.contains(path), || path.contains(&paths.within) && goes_down())
+        let is_recursive = || given.roles.meets(RoleSet::DESCENDING) || call.descends();
+        uncertain.certainty(paths.within.contains(path), || path.contains(&paths.within) && is_recursive())
     }
 }
 
@@ -162,24 +171,25 @@ impl<'a> ValueInRole<'a> {
 pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -> Result<Match, Mismatch> {
     let condition = &rule.condition;
     let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
-    let is_about_calls = condition.roles.as_ref().is_none_or(has_role)
+    let applies_to_whole_calls = condition.roles.as_ref().is_none_or(has_role)
         && condition.paths.is_none()
         && condition.domains.is_none();
-    let possible = PossibleMatch::of(rule);
-    let listed = |list: &ListCondition| {
-        possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value))
+    let uncertain = UncertainMatch::for_rule(rule);
+    let match_listed = |list: &ListCondition| {
+        uncertain.match_values(None, values_of(list, call), |value| uncertain.match_list(list, value))
     };
-    if !is_about_calls {
+    if !applies_to_whole_calls {
         return Err(Mismatch::NoResource);
     }
-    let reaches = possible.reaching(condition, call, reach).ok_or(Mismatch::MayReach)?;
-    let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Mismatch::NoResource)?;
+    let reaches = uncertain.match_reach(condition, call, reach).ok_or(Mismatch::MayReach)?;
+    let lists =
+        min_certainty(condition.lists.iter().flatten().map(match_listed)).ok_or(Mismatch::NoResource)?;
     Ok(reaches.min(lists))
 }
 
 /// Returns `true` if a rule covers any value in a call or, if the call has no resources, the call as a whole. Assumes
 /// that the server reaches nothing.
-pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
+pub(crate) fn covers_any_value(rule: &Rule, call: &ResolvedCall) -> bool {
     let reach = ServerReach::Nothing;
     let covers = |role: &Role| {
         let is_covered = |given| ValueInRole { role: *role, given }.cover(rule, call, reach).is_ok();
@@ -193,7 +203,7 @@ pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     }
 }
 
-fn of_roles<'a>(
+fn values_of<'a>(
     list: &'a ListCondition,
     call: &'a ResolvedCall,
 ) -> impl Iterator<Item = &'a ResolvedValue> + Clone {
@@ -202,36 +212,41 @@ fn of_roles<'a>(
 
 /// Effect of an uncertain match, which depends on the rule's decision.
 #[derive(Clone, Copy, PartialEq)]
-enum PossibleMatch {
+enum UncertainMatch {
     /// An uncertain match covers the value: the rule denies or requires approval.
     Counts,
     /// An uncertain match does not cover the value: the rule allows.
-    CountsNot,
+    Ignored,
 }
 
-impl PossibleMatch {
-    fn of(rule: &Rule) -> Self {
+impl UncertainMatch {
+    fn for_rule(rule: &Rule) -> Self {
         match rule.then {
-            Decision::Allow => Self::CountsNot,
+            Decision::Allow => Self::Ignored,
             Decision::Escalate | Decision::Deny => Self::Counts,
         }
     }
 
     /// Returns the certainty of the condition on the server's reach, or `None` if it does not hold.
-    fn reaching(self, condition: &RuleCondition, call: &ResolvedCall, reach: ServerReach) -> Option<Match> {
+    fn match_reach(
+        self,
+        condition: &RuleCondition,
+        call: &ResolvedCall,
+        reach: ServerReach,
+    ) -> Option<Match> {
         if !condition.reaches_nothing {
             return Some(Match::Certain);
         }
-        let names_nothing = call.names_nothing();
-        self.holds(names_nothing && reach == ServerReach::Nothing, || {
-            names_nothing && reach == ServerReach::Unknown
+        let has_no_resource = call.has_no_resource();
+        self.certainty(has_no_resource && reach == ServerReach::Nothing, || {
+            has_no_resource && reach == ServerReach::Unknown
         })
     }
 
     /// Returns the certainty with which a condition holds for every value, or `None` if it does not hold or there are
     /// no values. If uncertain matches count, the condition must hold only for the judged value, or for any value if no
     /// value is judged.
-    fn hold_for<'a>(
+    fn match_values<'a>(
         self,
         judged: Option<&'a ResolvedValue>,
         values: impl Iterator<Item = &'a ResolvedValue> + Clone,
@@ -239,42 +254,44 @@ impl PossibleMatch {
     ) -> Option<Match> {
         let mut held = values.clone().map(|given| holds(&given.value)).peekable();
         held.peek()?;
-        all(held).or_else(|| {
+        min_certainty(held).or_else(|| {
             let holds = |given: &ResolvedValue| holds(&given.value).is_some();
             let some = judged.map_or_else(|| values.clone().any(holds), holds);
             (self == Self::Counts && some).then_some(Match::Possible)
         })
     }
 
-    fn in_domains(self, condition: &DomainsCondition, value: &Resource) -> Option<Match> {
+    fn match_domains(self, condition: &DomainsCondition, value: &Resource) -> Option<Match> {
         let allowed = &condition.allowed;
         match value {
             Resource::Url(destination) => {
-                self.holds(allowed.cover(destination), || allowed.may_mean(destination))
+                self.certainty(allowed.covers(destination), || allowed.may_match(destination))
             }
-            Resource::Text(host) => self.holds(allowed.cover_host(host), || allowed.may_mean_host(host)),
-            Resource::Shapeless => self.holds(false, || true),
+            Resource::Text(host) => {
+                self.certainty(allowed.covers_host(host), || allowed.may_match_host(host))
+            }
+            Resource::NonString => self.certainty(false, || true),
             Resource::Path(_) => None,
         }
     }
 
-    fn on_list(self, list: &ListCondition, value: &Resource) -> Option<Match> {
+    fn match_list(self, list: &ListCondition, value: &Resource) -> Option<Match> {
         let entries = || list.allowed.iter();
-        self.holds(entries().any(|entry| entry.covers(value)), || {
-            entries().any(|entry| entry.may_mean(value))
+        self.certainty(entries().any(|entry| entry.covers(value)), || {
+            entries().any(|entry| entry.may_match(value))
         })
     }
 
-    fn holds(self, surely: bool, in_doubt: impl FnOnce() -> bool) -> Option<Match> {
-        if surely {
+    fn certainty(self, is_certain: bool, is_possible: impl FnOnce() -> bool) -> Option<Match> {
+        if is_certain {
             return Some(Match::Certain);
         }
-        (self == Self::Counts && in_doubt()).then_some(Match::Possible)
+        (self == Self::Counts && is_possible()).then_some(Match::Possible)
     }
 }
 
 /// Returns the lowest certainty of all conditions, or `None` if any condition does not hold. Returns `Certain` if there
 /// are no conditions.
-fn all(mut conditions: impl Iterator<Item = Option<Match>>) -> Option<Match> {
+fn min_certainty(mut conditions: impl Iterator<Item = Option<Match>>) -> Option<Match> {
     conditions.try_fold(Match::Certain, |sure, holds| Some(sure.min(holds?)))
 }

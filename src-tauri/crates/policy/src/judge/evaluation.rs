@@ -1,7 +1,7 @@
 //! Collects findings about a call's values and derives the verdict from them.
 
 use super::{JudgedValue, confined, session_folder};
-use crate::decision::{DOMAIN_GATE, GRANT, MANAGED, STARTS_PROGRAMS, UNANNOTATED};
+use crate::decision::{AUTOSTART_FILE, GRANT, MANAGED_PREFIX, OUTSIDE_ALLOWED_HOSTS, UNANNOTATED};
 use crate::{
     AllowedBy, Decision, Denial, Escalation, HostGrant, PathGrant, PendingApproval, Permit, ResolvedCall,
     Resource, Rule, RuleReason, ToolGrant, Verdict,
@@ -13,24 +13,24 @@ use ironcurtain_paths::protected::KnownPath;
 pub(super) struct Evaluation<'a> {
     denied: Vec<&'a Rule>,
     uncovered: Option<JudgedValue<'a>>,
-    starts_programs: Vec<(JudgedValue<'a>, &'static KnownPath)>,
-    gated: Vec<Gated<'a>>,
+    autostart_files: Vec<(JudgedValue<'a>, &'static KnownPath)>,
+    outside_hosts: Vec<OutsideHost<'a>>,
     escalated: Vec<(JudgedValue<'a>, &'a Rule)>,
     unannotated: bool,
     allowed: Vec<&'a Rule>,
-    discharged: Vec<Discharge<'a>>,
+    exemptions: Vec<RuleExemption<'a>>,
 }
 
 /// An address outside the server's allowed hosts.
-struct Gated<'a> {
+struct OutsideHost<'a> {
     value: JudgedValue<'a>,
-    /// `true` if the address is certainly outside the server's hosts, so that an approval has a clear effect.
+    /// `true` if the address is certainly outside the server's hosts, so an approval has a clear effect.
     is_certain: bool,
 }
 
 /// Reason a value needs no rule.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Discharge<'a> {
+pub(super) enum RuleExemption<'a> {
     /// The value is in the session sandbox.
     SessionFolder,
     /// A path grant covers the value.
@@ -45,7 +45,7 @@ pub(super) enum Discharge<'a> {
 
 impl<'a> Evaluation<'a> {
     /// Records the rule that decides on a value. With `None`, records that nothing covers the value.
-    pub(super) fn by_rule(&mut self, value: JudgedValue<'a>, rule: Option<&'a Rule>) {
+    pub(super) fn record_rule(&mut self, value: JudgedValue<'a>, rule: Option<&'a Rule>) {
         let Some(rule) = rule else {
             self.uncovered.get_or_insert(value);
             return;
@@ -58,25 +58,25 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Records that a value needs no rule.
-    pub(super) fn discharge(&mut self, by: Discharge<'a>) {
-        if !self.discharged.contains(&by) {
-            self.discharged.push(by);
+    pub(super) fn exempt(&mut self, by: RuleExemption<'a>) {
+        if !self.exemptions.contains(&by) {
+            self.exemptions.push(by);
         }
     }
 
     /// Records that approval is required because the tool is unannotated.
-    pub(super) fn is_unannotated(&mut self) {
+    pub(super) fn require_unannotated_approval(&mut self) {
         self.unannotated = true;
     }
 
     /// Records that a value writes an autostart file, which always requires approval.
-    pub(super) fn starts_programs(&mut self, value: JudgedValue<'a>, known: &'static KnownPath) {
-        self.starts_programs.push((value, known));
+    pub(super) fn record_autostart(&mut self, value: JudgedValue<'a>, known: &'static KnownPath) {
+        self.autostart_files.push((value, known));
     }
 
     /// Records that an address is outside the server's allowed hosts.
-    pub(super) fn gate(&mut self, value: JudgedValue<'a>, is_certain: bool) {
-        self.gated.push(Gated { value, is_certain });
+    pub(super) fn record_outside_host(&mut self, value: JudgedValue<'a>, is_certain: bool) {
+        self.outside_hosts.push(OutsideHost { value, is_certain });
     }
 
     /// Returns the reasons to allow the call, and the missing approvals.
@@ -93,32 +93,33 @@ impl<'a> Evaluation<'a> {
         }
         let mut conclusion = Conclusion { approved, grants: self.grants(), ..Conclusion::default() };
         self.allowed.iter().for_each(|rule| conclusion.allow(AllowedBy::Rule, rule.reason.clone()));
-        for (value, known) in &self.starts_programs {
-            conclusion.ask(value.pending(call, starts_programs(value, known)));
+        for (value, known) in &self.autostart_files {
+            conclusion.require_approval(value.pending(call, autostart_reason(value, known)));
         }
         // Requests approvals of hosts before approvals that rules require. If the address is known, the host's approval
         // also replaces a missing rule.
-        let mut asks_for_certain = false;
-        for gated in &self.gated {
-            let asks = conclusion.ask(gated.value.pending(call, outside_hosts(&gated.value, call)));
-            asks_for_certain |= asks && gated.is_certain;
+        let mut asks_for_known_host = false;
+        for host in &self.outside_hosts {
+            let is_missing = conclusion
+                .require_approval(host.value.pending(call, outside_hosts_reason(&host.value, call)));
+            asks_for_known_host |= is_missing && host.is_certain;
         }
         if self.unannotated {
-            conclusion.ask(JudgedValue::WHOLE_CALL.pending(call, unannotated()));
+            conclusion.require_approval(JudgedValue::WHOLE_CALL.pending(call, unannotated_reason()));
         }
         for (value, rule) in &self.escalated {
-            conclusion.ask(value.pending(call, rule.reason.clone()));
+            conclusion.require_approval(value.pending(call, rule.reason.clone()));
         }
-        if let Some(value) = self.uncovered.as_ref().filter(|_| !asks_for_certain) {
+        if let Some(value) = self.uncovered.as_ref().filter(|_| !asks_for_known_host) {
             return Err(Denial::uncovered(format!("no rule covers {value}")));
         }
-        self.discharged.iter().for_each(|by| conclusion.allow(by.allowed_by(), by.reason()));
+        self.exemptions.iter().for_each(|by| conclusion.allow(by.allowed_by(), by.reason()));
         Ok(conclusion)
     }
 
     /// Returns the ids of the grants that were used, without duplicates.
     fn grants(&self) -> Vec<String> {
-        self.discharged.iter().filter_map(Discharge::grant).cloned().collect()
+        self.exemptions.iter().filter_map(RuleExemption::grant).cloned().collect()
     }
 }
 
@@ -147,17 +148,17 @@ impl Conclusion<'_> {
     }
 
     /// Requires an approval. Returns `true` if the user has not given it yet.
-    fn ask(&mut self, wanted: PendingApproval) -> bool {
-        if self.approved.iter().any(|approved| wanted.is_answered_by(approved)) {
-            let reason = format!("approved: {}", wanted.by.reason);
-            self.allow(AllowedBy::Answer, RuleReason::new(wanted.by.rule, reason));
+    fn require_approval(&mut self, approval: PendingApproval) -> bool {
+        if self.approved.iter().any(|approved| approval.is_approved_by(approved)) {
+            let reason = format!("approved: {}", approval.by.reason);
+            self.allow(AllowedBy::Answer, RuleReason::new(approval.by.rule, reason));
             return false;
         }
-        if wanted.by.rule.starts_with(MANAGED) {
-            self.managed.get_or_insert_with(|| wanted.by.clone());
+        if approval.by.rule.starts_with(MANAGED_PREFIX) {
+            self.managed.get_or_insert_with(|| approval.by.clone());
         }
-        if !self.pending.iter().any(|pending| wanted.is_answered_by(pending)) {
-            self.pending.push(wanted);
+        if !self.pending.iter().any(|pending| approval.is_approved_by(pending)) {
+            self.pending.push(approval);
         }
         true
     }
@@ -165,7 +166,7 @@ impl Conclusion<'_> {
     /// Converts the conclusion to a verdict on the call.
     pub(super) fn verdict(self, call: ResolvedCall) -> Verdict {
         let Self { pending, managed, first, others, grants, .. } = self;
-        match (managed.or_else(|| pending.first().map(|asks| asks.by.clone())), first) {
+        match (managed.or_else(|| pending.first().map(|approval| approval.by.clone())), first) {
             (Some(by), first) => {
                 let others = first.into_iter().map(|(_, reason)| reason).chain(others).collect();
                 Verdict::Escalate(Escalation { call, by, values: pending, others })
@@ -176,7 +177,7 @@ impl Conclusion<'_> {
     }
 }
 
-impl Discharge<'_> {
+impl RuleExemption<'_> {
     fn allowed_by(&self) -> AllowedBy {
         match self {
             Self::SessionFolder => AllowedBy::SessionFolder,
@@ -223,21 +224,21 @@ fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
 }
 
 /// Returns the reason for requiring approval of an unannotated tool.
-pub(super) fn unannotated() -> RuleReason {
+pub(super) fn unannotated_reason() -> RuleReason {
     RuleReason::new(UNANNOTATED, "IronCurtain does not know what this tool does")
 }
 
-fn starts_programs(value: &JudgedValue<'_>, known: &KnownPath) -> RuleReason {
+fn autostart_reason(value: &JudgedValue<'_>, known: &KnownPath) -> RuleReason {
     let reason =
         format!("`{}` runs outside the sandbox when you open this folder in {}", value.subject(), known.what);
-    RuleReason::new(STARTS_PROGRAMS, reason)
+    RuleReason::new(AUTOSTART_FILE, reason)
 }
 
-fn outside_hosts(value: &JudgedValue<'_>, call: &ResolvedCall) -> RuleReason {
-    let place = match value.given.map(|given| &given.value) {
+fn outside_hosts_reason(value: &JudgedValue<'_>, call: &ResolvedCall) -> RuleReason {
+    let host = match value.given.map(|given| &given.value) {
         Some(Resource::Url(destination)) => destination.domain().unwrap_or(destination.text()),
-        Some(Resource::Path(_) | Resource::Text(_) | Resource::Shapeless) | None => "",
+        Some(Resource::Path(_) | Resource::Text(_) | Resource::NonString) | None => "",
     };
-    let reason = format!("`{place}` is not among the hosts of the server `{}`", call.server());
-    RuleReason::new(DOMAIN_GATE, reason)
+    let reason = format!("`{host}` is not among the hosts of the server `{}`", call.server());
+    RuleReason::new(OUTSIDE_ALLOWED_HOSTS, reason)
 }

@@ -4,7 +4,7 @@
 //!   accessed.
 //! - A rule matches an example if it covers one of the example's values, regardless of earlier rules.
 
-use super::cover::covers_some;
+use super::cover::covers_any_value;
 use crate::rules::examples::Example;
 use crate::{Annotations, Fact, LoadError, PlannedValue, Policy, ResolvedCall, Rule, SourceLocation};
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
@@ -41,7 +41,7 @@ impl Policy {
         for rule in self.rules() {
             for example in &rule.examples {
                 example.check(rule, annotations, home).map_err(|problem| LoadError::Rule {
-                    place: Box::new(SourceLocation { file: file.to_owned(), line: example.line }),
+                    location: Box::new(SourceLocation { file: file.to_owned(), line: example.line }),
                     rule: rule.name().to_string(),
                     field: example.field.clone(),
                     message: problem.to_string(),
@@ -60,8 +60,9 @@ impl Example {
         home: &CanonicalPath,
     ) -> Result<(), ExampleError> {
         let call = self.call(annotations, home)?;
-        let rule = spelled(rule, home)?;
-        let covers = rule.condition.names(&self.server, &self.tool) && covers_some(&rule, &call);
+        let rule = with_literal_folder(rule, home)?;
+        let covers =
+            rule.condition.applies_to_tool(&self.server, &self.tool) && covers_any_value(&rule, &call);
         match (self.matches, covers) {
             (true, true) | (false, false) => Ok(()),
             (true, false) => Err(ExampleError::NotCovered),
@@ -73,7 +74,7 @@ impl Example {
         let plan = annotations.plan(&self.server, &self.tool, &self.arguments);
         let plan = plan.map_err(|denial| ExampleError::Denied(denial.reason))?;
         let fact = |value: &PlannedValue<'_>| match value.raw {
-            Some(raw) if value.is_path() => lexical(raw, home).map(Fact::Path),
+            Some(raw) if value.is_path() => normalize_lexically(raw, home).map(Fact::Path),
             Some(_) | None => Ok(Fact::Plain),
         };
         let facts = plan.values().iter().map(fact).collect::<Result<Vec<_>, _>>()?;
@@ -82,16 +83,16 @@ impl Example {
 }
 
 /// Returns a copy of the rule whose folder is taken as written, without resolving symlinks.
-fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, ExampleError> {
+fn with_literal_folder(rule: &Rule, home: &CanonicalPath) -> Result<Rule, ExampleError> {
     let mut rule = rule.clone();
     if let Some(paths) = &mut rule.condition.paths {
-        paths.within = lexical(&paths.written, home)?;
+        paths.within = normalize_lexically(&paths.written, home)?;
     }
     Ok(rule)
 }
 
 /// Converts a path to a canonical one without accessing the disk. `~` stands for `home`.
-fn lexical(raw: &str, home: &CanonicalPath) -> Result<CanonicalPath, ExampleError> {
+fn normalize_lexically(raw: &str, home: &CanonicalPath) -> Result<CanonicalPath, ExampleError> {
     let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let absolute = rest.map(|rest| format!("{home}{rest}"));
     let absolute = absolute.as_deref().unwrap_or(raw);

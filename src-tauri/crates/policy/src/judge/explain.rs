@@ -1,8 +1,8 @@
 //! Explains the decision on each value of a call, and why earlier rules did not apply.
 //!
-//! - Calls the same functions as the judge, so that the explanation and the verdict agree.
+//! - Calls the same functions as the judge, so the explanation and the verdict agree.
 
-use super::Judging;
+use super::CallJudge;
 use super::cover::{self, Match, Mismatch, ValueInRole};
 use super::value::JudgedValue;
 use crate::{ApprovalSubject, Decision, ResolvedValue, Role, Rule, Verdict};
@@ -27,16 +27,16 @@ pub struct ExplanationStep {
     /// Judged value.
     pub subject: ApprovalSubject,
     /// Rule, grant or check that decided on the value.
-    pub settled_by: SettledBy,
+    pub basis: StepBasis,
     /// `true` if the address is outside the server's allowed hosts, which also requires approval.
-    pub gated: bool,
+    pub outside_allowed_hosts: bool,
     /// Earlier rules about the tool that did not cover the value, with the conditions that did not hold.
-    pub passed: Vec<(Arc<str>, Mismatch)>,
+    pub skipped_rules: Vec<(Arc<str>, Mismatch)>,
 }
 
 /// Rule, grant or check that decided on a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SettledBy {
+pub enum StepBasis {
     /// The session sandbox contains all values with this role that are not granted.
     SessionFolder,
     /// The grant with this id.
@@ -58,112 +58,119 @@ pub enum SettledBy {
     NoRule,
 }
 
-impl SettledBy {
-    fn rule(rule: &Rule) -> Self {
+impl StepBasis {
+    fn from_rule(rule: &Rule) -> Self {
         Self::Rule { name: rule.name().clone(), then: rule.then, reason: rule.reason().clone() }
     }
 }
 
-impl<'a> Judging<'a> {
+impl<'a> CallJudge<'a> {
     pub(super) fn steps(&self) -> Vec<ExplanationStep> {
         if self.call.roles().is_empty() {
-            return vec![self.whole()];
+            return vec![self.whole_call_step()];
         }
-        let command = self.runs_unconfined_command().then(|| self.whole());
-        self.call.roles().iter().flat_map(|role| self.role(*role)).chain(command).collect()
+        let command = self.runs_unconfined_command().then(|| self.whole_call_step());
+        self.call.roles().iter().flat_map(|role| self.role_steps(*role)).chain(command).collect()
     }
 
-    fn whole(&self) -> ExplanationStep {
-        let whole = JudgedValue::WHOLE_CALL;
+    fn whole_call_step(&self) -> ExplanationStep {
+        let whole_call = JudgedValue::WHOLE_CALL;
         if self.call.is_unannotated() {
-            return self.unannotated(&whole);
+            return self.unannotated_step(&whole_call);
         }
         let ruling = self.ruling_for_call();
         if let Some(grant) = self.tool_grant(ruling) {
-            return self.step(&whole, SettledBy::Grant(grant.id.clone()), Vec::new());
+            return self.step(&whole_call, StepBasis::Grant(grant.id.clone()), Vec::new());
         }
-        if self.is_free_request(ruling) {
-            return self.step(&whole, SettledBy::Confined, Vec::new());
+        if self.is_allowed_as_confined(ruling) {
+            return self.step(&whole_call, StepBasis::Confined, Vec::new());
         }
-        self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
+        self.rule_step(&whole_call, |rule| cover::cover_call(rule, self.call, self.context.reach))
     }
 
     /// Returns the step for a call to an unannotated tool. The tool's resources are unknown, so earlier rules are not
     /// listed.
-    fn unannotated(&self, whole: &JudgedValue<'_>) -> ExplanationStep {
+    fn unannotated_step(&self, whole_call: &JudgedValue<'_>) -> ExplanationStep {
         let ruling = self.ruling_for_unannotated();
-        let settled_by = match (self.tool_grant(ruling), ruling.decides) {
-            (Some(grant), _) => SettledBy::Grant(grant.id.clone()),
-            (None, None) => SettledBy::NoRule,
+        let basis = match (self.tool_grant(ruling), ruling.decider) {
+            (Some(grant), _) => StepBasis::Grant(grant.id.clone()),
+            (None, None) => StepBasis::NoRule,
             (None, Some(rule)) if rule.then == Decision::Escalate && !rule.is_managed() => {
-                SettledBy::Unannotated
+                StepBasis::Unannotated
             }
-            (None, Some(rule)) => SettledBy::rule(rule),
+            (None, Some(rule)) => StepBasis::from_rule(rule),
         };
-        self.step(whole, settled_by, Vec::new())
+        self.step(whole_call, basis, Vec::new())
     }
 
-    fn role(&self, role: Role) -> Vec<ExplanationStep> {
-        let open = self.is_open(role);
+    fn role_steps(&self, role: Role) -> Vec<ExplanationStep> {
+        let covered = self.is_covered_without_rules(role);
         let steps: Vec<ExplanationStep> =
-            self.call.values(role).map(|given| self.value(role, given, open)).collect();
+            self.call.values(role).map(|given| self.value_step(role, given, covered)).collect();
         if !steps.is_empty() {
             return steps;
         }
         let value = ValueInRole { role, given: None };
         if let Some(grant) = self.tool_grant(self.ruling_for(&value)) {
-            return vec![self.step(&value.judged(), SettledBy::Grant(grant.id.clone()), Vec::new())];
+            return vec![self.step(&value.judged(), StepBasis::Grant(grant.id.clone()), Vec::new())];
         }
-        vec![self.by_rules(&value.judged(), |rule| value.cover(rule, self.call, self.context.reach))]
+        vec![self.rule_step(&value.judged(), |rule| value.cover(rule, self.call, self.context.reach))]
     }
 
-    fn value(&self, role: Role, given: &'a ResolvedValue, open: bool) -> ExplanationStep {
+    fn value_step(&self, role: Role, given: &'a ResolvedValue, covered: bool) -> ExplanationStep {
         let value = ValueInRole { role, given: Some(given) };
         let judged = value.judged();
-        if open && self.is_in_sandbox(given) && self.restriction(role, given).is_none() {
-            return self.step(&judged, SettledBy::SessionFolder, Vec::new());
+        if covered && self.is_in_sandbox(given) && self.restriction(role, given).is_none() {
+            return self.step(&judged, StepBasis::SessionFolder, Vec::new());
         }
         if let Some(grant) = self.grant_for(&value) {
-            return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
+            return self.step(&judged, StepBasis::Grant(grant.id.clone()), Vec::new());
         }
         if let Some(grant) = self.host_grant_for(&value) {
-            return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
+            return self.step(&judged, StepBasis::Grant(grant.id.clone()), Vec::new());
         }
         let ruling = self.ruling_for(&value);
         if let Some(grant) = self.tool_grant(ruling) {
-            return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
+            return self.step(&judged, StepBasis::Grant(grant.id.clone()), Vec::new());
         }
-        let gated = self.is_outside_hosts(&value, ruling.decides);
+        let outside_allowed_hosts = self.is_outside_hosts(&value, ruling.decider);
         ExplanationStep {
-            gated,
-            ..self.by_rules(&judged, |rule| value.cover(rule, self.call, self.context.reach))
+            outside_allowed_hosts,
+            ..self.rule_step(&judged, |rule| value.cover(rule, self.call, self.context.reach))
         }
     }
 
     /// Returns the step for the rule that decides, including the rules before it.
-    fn by_rules(
+    fn rule_step(
         &self,
         judged: &JudgedValue<'_>,
         cover: impl Fn(&Rule) -> Result<Match, Mismatch>,
     ) -> ExplanationStep {
-        let decides = self.ruling(|rules| cover::first(rules, |rule| cover(rule).ok())).decides;
+        let decider = self.ruling(|rules| cover::first_match(rules, |rule| cover(rule).ok())).decider;
         let before =
-            self.rules().take_while(|rule| decides.is_none_or(|decides| decides.name() != rule.name()));
-        let passed = before.filter_map(|rule| {
-            let in_doubt = |holds: Match| (holds == Match::Possible).then_some(Mismatch::InDoubt);
-            let miss = cover(rule).map_or_else(Some, in_doubt)?;
-            Some((rule.name().clone(), miss))
+            self.rules().take_while(|rule| decider.is_none_or(|decider| decider.name() != rule.name()));
+        let skipped_rules = before.filter_map(|rule| {
+            let uncertain = |certainty: Match| (certainty == Match::Possible).then_some(Mismatch::Uncertain);
+            let mismatch = cover(rule).map_or_else(Some, uncertain)?;
+            Some((rule.name().clone(), mismatch))
         });
-        self.step(judged, decides.map_or(SettledBy::NoRule, SettledBy::rule), passed.collect())
+        self.step(judged, decider.map_or(StepBasis::NoRule, StepBasis::from_rule), skipped_rules.collect())
     }
 
     fn step(
         &self,
         judged: &JudgedValue<'_>,
-        settled_by: SettledBy,
-        passed: Vec<(Arc<str>, Mismatch)>,
+        basis: StepBasis,
+        skipped_rules: Vec<(Arc<str>, Mismatch)>,
     ) -> ExplanationStep {
         let (role, argument) = (judged.role, judged.argument(self.call));
-        ExplanationStep { role, argument, subject: judged.subject(), settled_by, gated: false, passed }
+        ExplanationStep {
+            role,
+            argument,
+            subject: judged.subject(),
+            basis,
+            outside_allowed_hosts: false,
+            skipped_rules,
+        }
     }
 }

@@ -2,23 +2,23 @@
 //! approvals.
 
 use super::Context;
-use crate::protected::Closed;
+use crate::protected::ClosedReason;
 use crate::{Access, Denial, ReadOnlyReason, ResolvedCall, Resource, Role, RoleSet};
 use ironcurtain_paths::CanonicalPath;
 
 /// Returns a denial if the call accesses a protected path or changes a read-only one.
-pub(super) fn refuse(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
-    changed(context, call).or_else(|| touched(context, call))
+pub(super) fn check(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
+    deny_read_only(context, call).or_else(|| deny_protected(context, call))
 }
 
 /// Denies a call that changes a read-only path.
-fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
+fn deny_read_only(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let changes = |role: Role| matches!(role.access(), Some(Access::Write | Access::Delete));
     let written = call.paths().filter(|(role, ..)| changes(*role));
-    let mut kept = written.filter_map(|(role, argument, path)| {
-        let kept = context.protected.keeps(path, role.descends())?;
-        let why = match kept.is {
-            ReadOnlyReason::Organization => match context.protected.kept_by_organization(&kept.path) {
+    let mut read_only = written.filter_map(|(role, argument, path)| {
+        let read_only = context.protected.read_only_path(path, role.descends())?;
+        let why = match read_only.reason {
+            ReadOnlyReason::Organization => match context.protected.read_only_rule(&read_only.path) {
                 Some(rule) => return Some(Denial::by_rules(rule, Vec::new())),
                 None => "your organization denies changes to it",
             },
@@ -29,30 +29,32 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
                 "it names programs that agent clients start, and those could bypass IronCurtain"
             }
         };
-        let what = if kept.path == *path { String::new() } else { format!(" (`{}`)", kept.path) };
-        let reason = format!("argument `{argument}`: `{path}` cannot be changed by agents{what}: {why}");
+        let protected_path =
+            if read_only.path == *path { String::new() } else { format!(" (`{}`)", read_only.path) };
+        let reason =
+            format!("argument `{argument}`: `{path}` cannot be changed by agents{protected_path}: {why}");
         Some(Denial::protected(reason))
     });
-    kept.next()
+    read_only.next()
 }
 
 /// Denies a call that accesses a protected path.
-fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
-    let closed = |path: &CanonicalPath, taken_away: bool| {
-        context.protected.closes(path, call.descends() || taken_away, context.sandbox)
+fn deny_protected(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
+    let closed_reason = |path: &CanonicalPath, is_removed: bool| {
+        context.protected.closed_reason(path, call.descends() || is_removed, context.sandbox)
     };
     // Checks each value cheaply first, because the paths and their roles are needed only for the reason.
-    let is_closed = |value: &Resource, taken_away: bool| matches!(value, Resource::Path(path) if closed(path, taken_away).is_some());
+    let is_closed = |value: &Resource, is_removed: bool| matches!(value, Resource::Path(path) if closed_reason(path, is_removed).is_some());
     if !call.given().iter().any(|given| is_closed(&given.value, given.roles.meets(RoleSet::DESCENDING))) {
         return None;
     }
     call.paths().find_map(|(role, argument, path)| {
-        let closed = closed(path, role.descends())?;
-        let (is_above, relation) = match closed {
-            Closed::Inside => (false, "is protected"),
-            Closed::Above => (true, "contains protected files"),
+        let closed_reason = closed_reason(path, role.descends())?;
+        let (contains_protected, relation) = match closed_reason {
+            ClosedReason::Protected => (false, "is protected"),
+            ClosedReason::ContainsProtected => (true, "contains protected files"),
         };
-        if let Some(rule) = context.protected.closed_by_organization(path, is_above) {
+        if let Some(rule) = context.protected.denying_rule(path, contains_protected) {
             return Some(Denial::by_rules(rule, Vec::new()));
         }
         Some(Denial::protected(format!("argument `{argument}`: `{path}` {relation}")))

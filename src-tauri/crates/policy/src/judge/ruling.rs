@@ -10,28 +10,28 @@ use crate::{Decision, Rule};
 #[derive(Clone, Copy)]
 pub(super) struct Ruling<'a> {
     /// Rule that decides, or `None` if nothing covers the value.
-    pub(super) decides: Option<&'a Rule>,
+    pub(super) decider: Option<&'a Rule>,
     /// Rule of each managed layer, even if its match is uncertain and no layer decides.
     managed: [Option<&'a Rule>; 2],
 }
 
 impl<'a> Ruling<'a> {
     /// Returns the decision of a policy without managed rules.
-    pub(super) fn of_user(user: LayerRules<'a>) -> Self {
-        Self { decides: user.decides, managed: [None; 2] }
+    pub(super) fn user_only(user: LayerRules<'a>) -> Self {
+        Self { decider: user.decider, managed: [None; 2] }
     }
 
     /// Combines the layers. If at least one layer decides, an uncertain match in another layer still requires approval.
-    pub(super) fn of_layers(managed: [LayerRules<'a>; 2], user: LayerRules<'a>) -> Self {
-        let is_decided = managed.iter().chain([&user]).any(|layer| layer.decides.is_some());
-        let managed = managed.map(LayerRules::any);
-        let decides = match (strictest(managed), user.any()) {
+    pub(super) fn combine(managed: [LayerRules<'a>; 2], user: LayerRules<'a>) -> Self {
+        let is_decided = managed.iter().chain([&user]).any(|layer| layer.decider.is_some());
+        let managed = managed.map(LayerRules::decider_or_possible);
+        let decider = match (strictest(managed), user.decider_or_possible()) {
             (Some(managed), Some(user)) if managed.then == Decision::Allow || user.then > managed.then => {
                 Some(user)
             }
             (managed, user) => managed.or(user),
         };
-        Self { decides: decides.filter(|_| is_decided), managed }
+        Self { decider: decider.filter(|_| is_decided), managed }
     }
 
     /// Returns the strictest managed rule that denies the value or requires approval for it.
@@ -41,7 +41,7 @@ impl<'a> Ruling<'a> {
 
     /// Returns `true` if a rule overrides a grant created at this time.
     pub(super) fn overrides_grant_of(&self, created_ms: u64) -> bool {
-        let mut rules = self.decides.into_iter().chain(self.managed.into_iter().flatten());
+        let mut rules = self.decider.into_iter().chain(self.managed.into_iter().flatten());
         rules.any(|rule| rule.overrides_grant_of(created_ms))
     }
 }

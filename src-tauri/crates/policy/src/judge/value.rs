@@ -33,7 +33,7 @@ impl JudgedValue<'_> {
             Some(Resource::Path(path)) => ApprovalSubject::Path(path.clone()),
             Some(Resource::Url(destination)) => ApprovalSubject::Text(destination.text().into()),
             Some(Resource::Text(text)) => ApprovalSubject::Text(text.clone()),
-            Some(Resource::Shapeless) => ApprovalSubject::Text(Arc::default()),
+            Some(Resource::NonString) => ApprovalSubject::Text(Arc::default()),
         }
     }
 }

@@ -25,7 +25,7 @@ impl HostConnection {
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
-        CallPlan::of_operation((Self::NAME, false), server, arguments)
+        CallPlan::for_operation((Self::NAME, false), server, arguments)
     }
 }
 

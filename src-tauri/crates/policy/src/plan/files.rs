@@ -45,19 +45,19 @@ impl FileOperation {
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
-        CallPlan::of_operation((self.name(), false), server, arguments)
+        CallPlan::for_operation((self.name(), false), server, arguments)
     }
 
     /// Plans the operation for everything in a folder.
     ///
     /// # Errors
     /// Returns a denial if the arguments are invalid for the operation.
-    pub fn plan_below<'a>(
+    pub fn plan_recursive<'a>(
         self,
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
-        CallPlan::of_operation((self.name(), true), server, arguments)
+        CallPlan::for_operation((self.name(), true), server, arguments)
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(roles(FileOperation::Write), [Role::WritePath]);
         assert_eq!(roles(FileOperation::Change), [Role::ReadPath, Role::WritePath]);
         assert_eq!(roles(FileOperation::Delete), [Role::DeletePath]);
-        let none = Arc::new(Map::new());
-        assert!(FileOperation::Read.plan("run:bash", &none).is_err());
+        let no_arguments = Arc::new(Map::new());
+        assert!(FileOperation::Read.plan("run:bash", &no_arguments).is_err());
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::sync::{Arc, LazyLock};
 
 /// Annotation of each operation.
-static MEANINGS: LazyLock<Annotations> = LazyLock::new(|| {
+static ANNOTATIONS: LazyLock<Annotations> = LazyLock::new(|| {
     let file = Annotations::from_json(include_str!("operations.json"), "operations.json");
     // A test ensures that the file is valid. Operations without an annotation are denied.
     file.unwrap_or_default()
@@ -17,19 +17,19 @@ impl<'a> CallPlan<'a> {
     ///
     /// # Errors
     /// Returns a denial if the arguments are invalid for the operation.
-    pub(super) fn of_operation(
+    pub(super) fn for_operation(
         (name, descends): (&str, bool),
         server: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<Self, Denial> {
-        let meanings: &'static Annotations = &MEANINGS;
-        let no_meaning = || Denial::unknown_tool(format!("unknown operation `{name}`"));
-        let known = meanings.known("", name).ok_or_else(no_meaning)?;
-        let values = known.annotation.accepted.take(arguments)?;
-        let mut tool = known.as_ref().clone();
+        let annotations: &'static Annotations = &ANNOTATIONS;
+        let unknown_operation = || Denial::unknown_tool(format!("unknown operation `{name}`"));
+        let operation = annotations.annotated_tool("", name).ok_or_else(unknown_operation)?;
+        let values = operation.annotation.accepted.check(arguments)?;
+        let mut tool = operation.as_ref().clone();
         tool.server = server.into();
         tool.annotation.descends = descends;
-        Self::build(Arc::new(tool), &known.annotation, arguments, &values)
+        Self::build(Arc::new(tool), &operation.annotation, arguments, &values)
     }
 }
 

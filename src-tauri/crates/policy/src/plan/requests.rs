@@ -16,26 +16,26 @@ pub(super) fn plan<'a>(
     server: &str,
     arguments: &'a Arc<Map<String, Value>>,
 ) -> Result<CallPlan<'a>, Denial> {
-    let no_meaning = || Denial::unknown_tool(format!("unknown request `{}`", request.name()));
-    let meaning = annotations::meaning(request).ok_or_else(no_meaning)?;
+    let unknown_request = || Denial::unknown_tool(format!("unknown request `{}`", request.name()));
+    let annotation = annotations::request_annotation(request).ok_or_else(unknown_request)?;
     if request.names_resource() {
-        one_address(arguments)?;
+        check_resource_address(arguments)?;
     }
-    let values = meaning.accepted.take(arguments)?;
+    let values = annotation.accepted.check(arguments)?;
     let tool = AnnotatedTool {
         server: server.into(),
         name: request.name().into(),
-        annotation: meaning.clone(),
+        annotation: annotation.clone(),
         is_unannotated: false,
         request: Some(request),
     };
-    let plan = CallPlan::build(Arc::new(tool), meaning, arguments, &values)?;
+    let plan = CallPlan::build(Arc::new(tool), annotation, arguments, &values)?;
     // A request for a resource that is not a file is judged as a whole.
     Ok(if arguments.contains_key(PATH) { plan } else { plan.without(Role::ReadPath) })
 }
 
 /// Checks that the request identifies its resource exactly once, either by a path or by a URI that is not a file.
-fn one_address(arguments: &Map<String, Value>) -> Result<(), Denial> {
+fn check_resource_address(arguments: &Map<String, Value>) -> Result<(), Denial> {
     match (arguments.get(URI), arguments.get(PATH)) {
         (Some(Value::String(uri)), None) => match ResourceAddress::parse(uri) {
             Ok(ResourceAddress::Other) => Ok(()),

@@ -42,13 +42,13 @@ impl ResourceAddress {
     /// Returns [`AddressError`] if parsers could find different files.
     pub fn parse(uri: &str) -> Result<Self, AddressError> {
         if !has_plain_scheme(uri) {
-            return Err(AddressError::Scheme(shown(uri)));
+            return Err(AddressError::Scheme(for_message(uri)));
         }
         if !names_a_file(uri) {
             return Ok(Self::Other);
         }
         let path = uri.strip_prefix(FILE).filter(|path| is_plain(path));
-        path.map(|path| Self::File(path.to_owned())).ok_or_else(|| AddressError::Ambiguous(shown(uri)))
+        path.map(|path| Self::File(path.to_owned())).ok_or_else(|| AddressError::Ambiguous(for_message(uri)))
     }
 }
 
@@ -80,7 +80,7 @@ fn names_a_file(uri: &str) -> bool {
 }
 
 /// Returns the first [`MAX_SHOWN_LEN`] characters of a URI, with invisible ones escaped.
-fn shown(uri: &str) -> String {
+fn for_message(uri: &str) -> String {
     let cut = uri.chars().take(MAX_SHOWN_LEN);
     cut.flat_map(|c| if c.is_ascii_graphic() || c == ' ' { vec![c] } else { c.escape_unicode().collect() })
         .collect()

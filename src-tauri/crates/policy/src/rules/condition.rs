@@ -65,18 +65,18 @@ pub enum ListEntry {
 impl RuleCondition {
     /// Returns `true` if the rule can apply to a role. Every condition with roles must include the role, except that
     /// only one of the list conditions has to include it.
-    pub(crate) fn speaks_about(&self, role: Role) -> bool {
-        let of_lists = |lists: &Vec<ListCondition>| {
+    pub(crate) fn applies_to_role(&self, role: Role) -> bool {
+        let lists_include_role = |lists: &Vec<ListCondition>| {
             lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role))
         };
         self.roles.as_ref().is_none_or(|roles| roles.contains(&role))
             && self.paths.as_ref().is_none_or(|paths| paths.roles.contains(&role))
             && self.domains.as_ref().is_none_or(|domains| domains.roles.contains(&role))
-            && self.lists.as_ref().is_none_or(of_lists)
+            && self.lists.as_ref().is_none_or(lists_include_role)
     }
 
     /// Returns `true` if the rule can apply to a tool, judging by server and tool name only.
-    pub(crate) fn names(&self, server: &str, tool: &str) -> bool {
+    pub(crate) fn applies_to_tool(&self, server: &str, tool: &str) -> bool {
         let has = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
         };
@@ -87,12 +87,14 @@ impl RuleCondition {
 impl ListEntry {
     /// Returns `true` if the entry's author may have meant a value that the entry does not match, because the value
     /// is unknown or spelled differently.
-    pub(crate) fn may_mean(&self, value: &Resource) -> bool {
+    pub(crate) fn may_match(&self, value: &Resource) -> bool {
         match (self, value) {
-            (_, Resource::Shapeless) => true,
-            (Self::Domain(pattern), Resource::Url(destination)) => pattern.may_mean(destination),
-            (Self::Domain(pattern), Resource::Text(text)) => pattern.may_mean_host(text),
-            (Self::Identifier(wanted), Resource::Text(text)) => wanted.to_lowercase() == text.to_lowercase(),
+            (_, Resource::NonString) => true,
+            (Self::Domain(pattern), Resource::Url(destination)) => pattern.may_match(destination),
+            (Self::Domain(pattern), Resource::Text(text)) => pattern.may_match_host(text),
+            (Self::Identifier(expected), Resource::Text(text)) => {
+                expected.to_lowercase() == text.to_lowercase()
+            }
             (Self::Domain(_) | Self::Email(_) | Self::Identifier(_), _) => false,
         }
     }
@@ -106,12 +108,12 @@ impl ListEntry {
                 (Self::Domain(_), None) => return false,
                 (Self::Email(_) | Self::Identifier(_), _) => destination.text(),
             },
-            Resource::Shapeless => return false,
+            Resource::NonString => return false,
         };
         match self {
             Self::Domain(pattern) => pattern.covers(text),
-            Self::Email(wanted) => *wanted == text.to_lowercase(),
-            Self::Identifier(wanted) => wanted == text,
+            Self::Email(expected) => *expected == text.to_lowercase(),
+            Self::Identifier(expected) => expected == text,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Examples of a rule: calls that it must cover, and calls that it must not cover.
 
-use super::load::Reading;
+use super::load::RuleReader;
 use crate::LoadError;
 use crate::json_location::JsonLocation;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ pub(crate) struct StoredExamples {
     /// Calls without a value that the rule covers.
     #[serde(rename = "noMatch")]
     #[cfg_attr(test, schemars(with = "Vec<StoredExample>"))]
-    others: Vec<Value>,
+    non_matching: Vec<Value>,
 }
 
 /// A call. Its paths are absolute or start with `~/`, without `.` and `..`.
@@ -45,19 +45,21 @@ struct StoredExample {
     arguments: Map<String, Value>,
 }
 
-impl Reading<'_> {
+impl RuleReader<'_> {
     /// Parses the examples of the rule. Those under `match` come first.
     pub(super) fn examples(&self, stored: Option<Value>) -> Result<Vec<Example>, LoadError> {
         let Some(stored) = stored else { return Ok(Vec::new()) };
-        let at = JsonLocation::Field(&JsonLocation::Whole, "examples");
-        let stored: StoredExamples = self.read(at, stored)?;
+        let location = JsonLocation::Field(&JsonLocation::Whole, "examples");
+        let stored: StoredExamples = self.read(location, stored)?;
         let mut examples = Vec::new();
-        for (name, calls, matches) in [("match", stored.matching, true), ("noMatch", stored.others, false)] {
-            let all = JsonLocation::Field(&at, name);
+        for (name, calls, matches) in
+            [("match", stored.matching, true), ("noMatch", stored.non_matching, false)]
+        {
+            let list_location = JsonLocation::Field(&location, name);
             for (index, call) in calls.into_iter().enumerate() {
-                let at = JsonLocation::Item(&all, index);
-                let StoredExample { server, tool, arguments } = self.read(at, call)?;
-                let (arguments, field, line) = (arguments.into(), at.to_string(), self.line(at));
+                let location = JsonLocation::Item(&list_location, index);
+                let StoredExample { server, tool, arguments } = self.read(location, call)?;
+                let (arguments, field, line) = (arguments.into(), location.to_string(), self.line(location));
                 examples.push(Example { server, tool, arguments, matches, field, line });
             }
         }

@@ -29,10 +29,10 @@ impl Policy {
         let mut names = BTreeSet::new();
         let mut rules = Vec::with_capacity(stored.rules.len());
         for (index, rule) in stored.rules.into_iter().enumerate() {
-            let reading = Reading { source, index, rule: rule_name(&rule, index) };
-            let rule = Loading { reading: &reading, resolve, lists }.rule(rule)?;
+            let reader = RuleReader { source, index, rule: rule_name(&rule, index) };
+            let rule = RuleParser { reader: &reader, resolve, lists }.rule(rule)?;
             if !names.insert(rule.name().to_string()) {
-                return Err(reading.error(field("name"), "another rule has this name"));
+                return Err(reader.error(field("name"), "another rule has this name"));
             }
             rules.push(rule);
         }
@@ -50,7 +50,7 @@ fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
 }
 
 /// Reason for a rule that does not specify one.
-const UNSAID: &str = "the rule gives no reason";
+const DEFAULT_REASON: &str = "the rule gives no reason";
 
 const RULES: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "rules");
 
@@ -60,36 +60,42 @@ const fn field(name: &str) -> JsonLocation<'_> {
 }
 
 /// The rule that is being parsed. Error locations are relative to it.
-pub(super) struct Reading<'a> {
+pub(super) struct RuleReader<'a> {
     source: SourceFile<'a>,
     index: usize,
     rule: String,
 }
 
-impl Reading<'_> {
-    fn take<T: DeserializeOwned>(&self, stored: &mut Map<String, Value>, name: &str) -> Result<T, LoadError> {
+impl RuleReader<'_> {
+    fn take_field<T: DeserializeOwned>(
+        &self,
+        stored: &mut Map<String, Value>,
+        name: &str,
+    ) -> Result<T, LoadError> {
         let value = stored.remove(name).ok_or_else(|| self.error(field(name), "is missing"))?;
         self.read(field(name), value)
     }
 
     pub(super) fn read<T: DeserializeOwned>(
         &self,
-        at: JsonLocation<'_>,
+        location: JsonLocation<'_>,
         value: Value,
     ) -> Result<T, LoadError> {
-        strict::take(value).map_err(|wrong| wrong.at(at, |place| self.error(place, wrong.message.as_str())))
+        strict::from_value(value).map_err(|invalid| {
+            invalid.with_location(location, |location| self.error(location, invalid.message.as_str()))
+        })
     }
 
     /// Returns the line number of a location in the rule, if known.
-    pub(super) fn line(&self, at: JsonLocation<'_>) -> Option<usize> {
-        self.source.line(JsonLocation::Item(&RULES, self.index), at)
+    pub(super) fn line(&self, location: JsonLocation<'_>) -> Option<usize> {
+        self.source.line(JsonLocation::Item(&RULES, self.index), location)
     }
 
-    fn error(&self, at: JsonLocation<'_>, message: impl Into<String>) -> LoadError {
+    fn error(&self, location: JsonLocation<'_>, message: impl Into<String>) -> LoadError {
         LoadError::Rule {
-            place: self.source.place(JsonLocation::Item(&RULES, self.index), at),
+            location: self.source.location(JsonLocation::Item(&RULES, self.index), location),
             rule: self.rule.clone(),
-            field: at.to_string(),
+            field: location.to_string(),
             message: message.into(),
         }
     }
@@ -102,7 +108,7 @@ pub(crate) struct StoredFile {
     /// Schema reference for editors; ignored.
     #[serde(default, rename = "$schema")]
     _schema: Option<Value>,
-    #[serde(default = "crate::error::unsaid_version")]
+    #[serde(default = "crate::error::default_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RuleShape>"))]
@@ -123,43 +129,43 @@ pub(crate) struct StoredFile {
 }
 
 /// Data needed to parse a rule.
-struct Loading<'a> {
-    reading: &'a Reading<'a>,
+struct RuleParser<'a> {
+    reader: &'a RuleReader<'a>,
     resolve: &'a ResolveWithin<'a>,
     lists: &'a DynamicLists,
 }
 
-impl Loading<'_> {
+impl RuleParser<'_> {
     fn rule(&self, mut stored: Map<String, Value>) -> Result<Rule, LoadError> {
-        let reading = self.reading;
-        let name: String = reading.take(&mut stored, "name")?;
+        let reader = self.reader;
+        let name: String = reader.take_field(&mut stored, "name")?;
         if name.is_empty() {
-            return Err(reading.error(field("name"), "a rule needs a name"));
+            return Err(reader.error(field("name"), "a rule needs a name"));
         }
-        if crate::decision::is_our_own(&name) {
-            let message = format!("`{name}` is a reserved name: rename the rule");
-            return Err(reading.error(field("name"), message));
+        if crate::decision::is_reserved_name(&name) {
+            let message = format!("`{name}` is a reserved name; rename the rule");
+            return Err(reader.error(field("name"), message));
         }
         let mut text = |name: &str| match stored.remove(name) {
             Some(Value::String(text)) => Ok(text),
             None => Ok(String::new()),
-            Some(_) => Err(reading.error(field(name), "must be a string")),
+            Some(_) => Err(reader.error(field(name), "must be a string")),
         };
         let (description, principle, reason) = (text("description")?, text("principle")?, text("reason")?);
-        let then: String = reading.take(&mut stored, "then")?;
+        let then: String = reader.take_field(&mut stored, "then")?;
         let then = match then.as_str() {
             "allow" => Decision::Allow,
             "escalate" => Decision::Escalate,
             "deny" => Decision::Deny,
-            other => return Err(reading.error(field("then"), format!("`{other}` is not a decision"))),
+            other => return Err(reader.error(field("then"), format!("`{other}` is not a decision"))),
         };
-        let condition: Map<String, Value> = reading.take(&mut stored, "if")?;
-        let examples = reading.examples(stored.remove("examples"))?;
+        let condition: Map<String, Value> = reader.take_field(&mut stored, "if")?;
+        let examples = reader.examples(stored.remove("examples"))?;
         if let Some(unknown) = stored.keys().next() {
-            return Err(reading.error(field(unknown), "unknown field"));
+            return Err(reader.error(field(unknown), "unknown field"));
         }
         let condition = self.conditions(then, condition)?;
-        let reason = if reason.trim().is_empty() { UNSAID.to_owned() } else { reason };
+        let reason = if reason.trim().is_empty() { DEFAULT_REASON.to_owned() } else { reason };
         let reason = RuleReason::new(name, reason);
         Ok(Rule {
             reason,

@@ -13,16 +13,16 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// Deserializes a value strictly.
-pub(crate) fn take<T: DeserializeOwned>(value: Value) -> Result<T, Wrong> {
+pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ValueError> {
     T::deserialize(Strict(value))
 }
 
 /// Deserialization error, with the path to the invalid value.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Wrong {
+pub(crate) struct ValueError {
     /// Path to the invalid value, innermost step first.
-    way: Vec<Step>,
+    path: Vec<Step>,
     pub(crate) message: String,
 }
 
@@ -32,25 +32,33 @@ enum Step {
     Item(usize),
 }
 
-impl Wrong {
-    /// Calls `look` with the location of the error, relative to `base`.
-    pub(crate) fn at<R>(&self, base: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
-        fn down<R>(way: &[Step], at: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
-            match way.split_last() {
-                None => look(at),
-                Some((Step::Field(name), rest)) => down(rest, JsonLocation::Field(&at, name), look),
-                Some((Step::Item(index), rest)) => down(rest, JsonLocation::Item(&at, *index), look),
+impl ValueError {
+    /// Calls `use_location` with the location of the error, relative to `base`.
+    pub(crate) fn with_location<R>(
+        &self,
+        base: JsonLocation<'_>,
+        use_location: impl FnOnce(JsonLocation<'_>) -> R,
+    ) -> R {
+        fn visit<R>(
+            path: &[Step],
+            at: JsonLocation<'_>,
+            use_location: impl FnOnce(JsonLocation<'_>) -> R,
+        ) -> R {
+            match path.split_last() {
+                None => use_location(at),
+                Some((Step::Field(name), rest)) => visit(rest, JsonLocation::Field(&at, name), use_location),
+                Some((Step::Item(index), rest)) => visit(rest, JsonLocation::Item(&at, *index), use_location),
             }
         }
-        down(&self.way, base, look)
+        visit(&self.path, base, use_location)
     }
 
-    fn below(mut self, step: Step) -> Self {
-        self.way.push(step);
+    fn inside(mut self, step: Step) -> Self {
+        self.path.push(step);
         self
     }
 
-    fn kind(found: &Value, wanted: &str) -> Self {
+    fn wrong_type(found: &Value, expected: &str) -> Self {
         let found = match found {
             Value::Null => Unexpected::Unit,
             Value::Bool(truth) => Unexpected::Bool(*truth),
@@ -59,22 +67,22 @@ impl Wrong {
             Value::Array(_) => Unexpected::Seq,
             Value::Object(_) => Unexpected::Map,
         };
-        de::Error::invalid_type(found, &wanted)
+        de::Error::invalid_type(found, &expected)
     }
 }
 
-impl de::Error for Wrong {
+impl de::Error for ValueError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { way: Vec::new(), message: message.to_string() }
+        Self { path: Vec::new(), message: message.to_string() }
     }
 
     /// Creates a type error with JSON's type names instead of serde's.
-    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let words = [(Unexpected::Unit, "null"), (Unexpected::Seq, "list"), (Unexpected::Map, "object")];
         let word =
             words.into_iter().find(|(kind, _)| *kind == found).map(|(_, word)| Unexpected::Other(word));
         let found = word.unwrap_or(found);
-        Self::custom(format_args!("invalid type: {found}, expected {wanted}"))
+        Self::custom(format_args!("invalid type: {found}, expected {expected}"))
     }
 }
 
@@ -82,39 +90,39 @@ struct Strict(Value);
 
 /// Defines deserializer methods that reject other JSON types before the visitor receives them.
 macro_rules! only {
-    ($kind:pat, $wanted:literal: $($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    ($kind:pat, $expected:literal: $($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
             match self.0 {
                 $kind => self.deserialize_any(visitor),
-                other => Err(Wrong::kind(&other, $wanted)),
+                other => Err(ValueError::wrong_type(&other, $expected)),
             }
         }
     )*};
 }
 
 /// Defines deserializer methods that accept integers even if they are written with a fraction or an exponent.
-macro_rules! whole {
+macro_rules! integers {
     ($($method:ident)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
-            match whole(&self.0) {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+            match as_integer(&self.0) {
                 Some(number) => {
-                    let visited: Result<_, Wrong> = match (u64::try_from(number), i64::try_from(number)) {
+                    let visited: Result<_, ValueError> = match (u64::try_from(number), i64::try_from(number)) {
                         (Ok(number), _) => visitor.visit_u64(number),
                         (Err(_), Ok(number)) => visitor.visit_i64(number),
                         (Err(_), Err(_)) => visitor.visit_i128(number),
                     };
                     visited.map_err(|_| de::Error::custom(format_args!("`{number}` is out of range")))
                 }
-                None => Err(Wrong::kind(&self.0, "a whole number")),
+                None => Err(ValueError::wrong_type(&self.0, "a whole number")),
             }
         }
     )*};
 }
 
 impl<'de> Deserializer<'de> for Strict {
-    type Error = Wrong;
+    type Error = ValueError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
         match self.0 {
             Value::Null => visitor.visit_unit(),
             Value::Bool(truth) => visitor.visit_bool(truth),
@@ -125,7 +133,7 @@ impl<'de> Deserializer<'de> for Strict {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
         if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
@@ -133,7 +141,7 @@ impl<'de> Deserializer<'de> for Strict {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, ValueError> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -142,7 +150,7 @@ impl<'de> Deserializer<'de> for Strict {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, ValueError> {
         self.deserialize_map(visitor)
     }
 
@@ -152,8 +160,8 @@ impl<'de> Deserializer<'de> for Strict {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
-        let Value::String(word) = self.0 else { return Err(Wrong::kind(&self.0, "a string")) };
+    ) -> Result<V::Value, ValueError> {
+        let Value::String(word) = self.0 else { return Err(ValueError::wrong_type(&self.0, "a string")) };
         visitor.visit_enum(word.into_deserializer())
     }
 
@@ -161,7 +169,7 @@ impl<'de> Deserializer<'de> for Strict {
     only! { Value::Array(_), "a list": deserialize_seq }
     only! { Value::String(_), "a string": deserialize_str deserialize_string }
     only! { Value::Bool(_), "`true` or `false`": deserialize_bool }
-    whole! { deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    integers! { deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
     deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 }
 
     forward_to_deserialize_any! {
@@ -170,24 +178,27 @@ impl<'de> Deserializer<'de> for Strict {
 }
 
 /// Returns the value as an integer, or `None` if it is not an integer.
-fn whole(value: &Value) -> Option<i128> {
+fn as_integer(value: &Value) -> Option<i128> {
     let Value::Number(number) = value else { return None };
-    let as_written = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+    let integer = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
     // Largest magnitude at which every integer is exact as an `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    let as_fraction = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
+    let float_integer = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
     #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small enough")]
-    as_written.or_else(|| as_fraction.map(|number| number as i128))
+    integer.or_else(|| float_integer.map(|number| number as i128))
 }
 
 struct Items(std::iter::Enumerate<std::vec::IntoIter<Value>>);
 
 impl<'de> SeqAccess<'de> for Items {
-    type Error = Wrong;
+    type Error = ValueError;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Wrong> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, ValueError> {
         let Some((index, item)) = self.0.next() else { return Ok(None) };
-        seed.deserialize(Strict(item)).map(Some).map_err(|wrong| wrong.below(Step::Item(index)))
+        seed.deserialize(Strict(item)).map(Some).map_err(|error| error.inside(Step::Item(index)))
     }
 }
 
@@ -197,19 +208,19 @@ struct Fields {
 }
 
 impl<'de> MapAccess<'de> for Fields {
-    type Error = Wrong;
+    type Error = ValueError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Wrong> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ValueError> {
         let Some((name, value)) = self.rest.next() else { return Ok(None) };
-        let key: StringDeserializer<Wrong> = name.clone().into_deserializer();
-        let key = seed.deserialize(key).map_err(|wrong| wrong.below(Step::Field(name.clone())))?;
+        let key: StringDeserializer<ValueError> = name.clone().into_deserializer();
+        let key = seed.deserialize(key).map_err(|error| error.inside(Step::Field(name.clone())))?;
         self.value = Some((name, value));
         Ok(Some(key))
     }
 
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Wrong> {
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ValueError> {
         let (name, value) =
-            self.value.take().ok_or_else(|| <Wrong as de::Error>::custom("a value without a name"))?;
-        seed.deserialize(Strict(value)).map_err(|wrong| wrong.below(Step::Field(name)))
+            self.value.take().ok_or_else(|| <ValueError as de::Error>::custom("a value without a name"))?;
+        seed.deserialize(Strict(value)).map_err(|error| error.inside(Step::Field(name)))
     }
 }

@@ -3,7 +3,7 @@
 use crate::scene::{Scene, grant, path};
 use ironcurtain_policy::{
     Access, AllowedBy, AllowedHosts, ApprovalSubject, Decision, DeniedBy, GrantKind, Mismatch,
-    PendingApproval, Role, RuleReason, SettledBy, Verdict,
+    PendingApproval, Role, RuleReason, StepBasis, Verdict,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ fn grant_covers_only_its_access_and_extent() {
         grant("file", "/f", GrantKind::File, &[Access::Read]),
         grant("tree", "/t", GrantKind::Tree, &[Access::Read, Access::Write]),
     ];
-    let said = |tool: &str, at: &str| scene.says("filesystem", tool, &json!({ "path": at }));
-    assert_eq!(said("read", "/f"), "allow grant");
-    assert_eq!(said("read", "/f/below"), "escalate ask");
-    assert_eq!(said("write", "/f"), "escalate ask");
-    assert_eq!(said("read", "/t/a/b"), "allow grant");
-    assert_eq!(said("write", "/t/a"), "allow grant");
-    assert_eq!(said("delete", "/t/a"), "escalate ask");
-    assert_eq!(said("read", "/tt"), "escalate ask");
+    let verdict = |tool: &str, at: &str| scene.verdict_text("filesystem", tool, &json!({ "path": at }));
+    assert_eq!(verdict("read", "/f"), "allow grant");
+    assert_eq!(verdict("read", "/f/below"), "escalate ask");
+    assert_eq!(verdict("write", "/f"), "escalate ask");
+    assert_eq!(verdict("read", "/t/a/b"), "allow grant");
+    assert_eq!(verdict("write", "/t/a"), "allow grant");
+    assert_eq!(verdict("delete", "/t/a"), "escalate ask");
+    assert_eq!(verdict("read", "/tt"), "escalate ask");
     let Verdict::Allow(permit) = scene.judge("filesystem", "read", &json!({ "path": "/t/a" })) else {
         panic!()
     };
@@ -39,8 +39,8 @@ fn deny_rule_overrides_grants_and_answers() {
     let mut scene = Scene::new(&rules);
     scene.grants = vec![grant("tree", "/t", GrantKind::Tree, &[Access::Read])];
     scene.approved = vec![asked(Role::ReadPath, "path", ApprovalSubject::Path(path("/t/secret/k")))];
-    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/t/secret/k" })), "deny never");
-    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/t/open" })), "allow grant");
+    assert_eq!(scene.verdict_text("filesystem", "read", &json!({ "path": "/t/secret/k" })), "deny never");
+    assert_eq!(scene.verdict_text("filesystem", "read", &json!({ "path": "/t/open" })), "allow grant");
 }
 
 fn asked(role: Role, argument: &str, subject: ApprovalSubject) -> PendingApproval {
@@ -50,15 +50,15 @@ fn asked(role: Role, argument: &str, subject: ApprovalSubject) -> PendingApprova
 
 #[test]
 fn pending_approval_of_an_address_has_a_host() {
-    let place = |role: Role, text: &str| {
+    let host_and_port = |role: Role, text: &str| {
         let text = Arc::<str>::from(text);
         asked(role, "a", ApprovalSubject::Text(text)).host_and_port()
     };
     let at = |host: &str, port| Some((host.to_owned(), port));
-    assert_eq!(place(Role::FetchUrl, "https://A.org/x"), at("a.org", 443));
-    assert_eq!(place(Role::FetchUrl, "http://a.org:8080/"), at("a.org", 8080));
-    assert_eq!(place(Role::GitRemoteUrl, "git@a.org:x/y.git"), at("a.org", 22));
-    assert_eq!(place(Role::GithubOwner, "https://a.org/"), None);
+    assert_eq!(host_and_port(Role::FetchUrl, "https://A.org/x"), at("a.org", 443));
+    assert_eq!(host_and_port(Role::FetchUrl, "http://a.org:8080/"), at("a.org", 8080));
+    assert_eq!(host_and_port(Role::GitRemoteUrl, "git@a.org:x/y.git"), at("a.org", 22));
+    assert_eq!(host_and_port(Role::GithubOwner, "https://a.org/"), None);
     assert_eq!(asked(Role::FetchUrl, "a", ApprovalSubject::Absent).host_and_port(), None);
 }
 
@@ -81,11 +81,11 @@ fn approval_allows_exactly_the_asked_values() {
         ]
     );
     scene.approved = escalation.values;
-    assert_eq!(scene.says("filesystem", "move", &arguments), "allow ask");
+    assert_eq!(scene.verdict_text("filesystem", "move", &arguments), "allow ask");
     let swapped = json!({ "source": "/c", "destination": "/b" });
-    assert_eq!(scene.says("filesystem", "move", &swapped), "escalate ask");
+    assert_eq!(scene.verdict_text("filesystem", "move", &swapped), "escalate ask");
     scene.approved.pop();
-    assert_eq!(scene.says("filesystem", "move", &arguments), "escalate ask");
+    assert_eq!(scene.verdict_text("filesystem", "move", &arguments), "escalate ask");
 }
 
 #[test]
@@ -96,16 +96,16 @@ fn a_tool_without_resources_is_asked_about_as_a_whole() {
     assert_eq!(escalation.values.len(), 1);
     assert_eq!((escalation.values[0].role, &escalation.values[0].subject), (None, &ApprovalSubject::Call));
     scene.approved = escalation.values;
-    assert_eq!(scene.says("other", "mail", &arguments), "allow ask");
+    assert_eq!(scene.verdict_text("other", "mail", &arguments), "allow ask");
 }
 
 #[test]
 fn approval_is_for_one_argument() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     scene.approved = vec![asked(Role::ReadPath, "left", ApprovalSubject::Path(path("/a")))];
-    let said = |arguments: Value| scene.says("filesystem", "compare", &arguments);
-    assert_eq!(said(json!({ "left": "/a" })), "allow ask");
-    assert_eq!(said(json!({ "left": "/a", "right": "/a" })), "escalate ask");
+    let verdict = |arguments: Value| scene.verdict_text("filesystem", "compare", &arguments);
+    assert_eq!(verdict(json!({ "left": "/a" })), "allow ask");
+    assert_eq!(verdict(json!({ "left": "/a", "right": "/a" })), "escalate ask");
 }
 
 #[test]
@@ -152,24 +152,24 @@ fn explanation_names_the_ground_of_each_value_and_why_earlier_rules_missed() {
     let call = scene.call("filesystem", "many", &json!({ "paths": ["/a/x", "/b/y", "/g/z", "/n"] })).unwrap();
     let explanation = scene.explain(&call);
     assert_eq!(explanation.verdict, scene.judge_call(&call));
-    let settled: Vec<_> = explanation.steps.iter().map(|step| step.settled_by.clone()).collect();
-    let rule = |name: &str, then| SettledBy::Rule { name: name.into(), then, reason: name.into() };
+    let settled: Vec<_> = explanation.steps.iter().map(|step| step.basis.clone()).collect();
+    let rule = |name: &str, then| StepBasis::Rule { name: name.into(), then, reason: name.into() };
     let expected = [
         rule("a", Decision::Allow),
         rule("b", Decision::Escalate),
-        SettledBy::Grant("g".to_owned()),
-        SettledBy::NoRule,
+        StepBasis::Grant("g".to_owned()),
+        StepBasis::NoRule,
     ];
     assert_eq!(settled, expected);
     let passed = |names: &[(&str, Mismatch)]| {
         names.iter().map(|(n, miss)| (Arc::<str>::from(*n), *miss)).collect::<Vec<_>>()
     };
     assert_eq!(
-        explanation.steps[1].passed,
+        explanation.steps[1].skipped_rules,
         passed(&[("hosts", Mismatch::OtherRoles), ("a", Mismatch::NotWithin)])
     );
     let call = scene.call("filesystem", "read", &json!({ "path": "/box/x" })).unwrap();
-    assert_eq!(scene.explain(&call).steps[0].settled_by, SettledBy::SessionFolder);
+    assert_eq!(scene.explain(&call).steps[0].basis, StepBasis::SessionFolder);
 }
 
 #[test]
@@ -179,23 +179,24 @@ fn trace_of_tool_without_resources_names_rules_that_require_some() {
     let call = scene.call("other", "mail", &json!({ "to": "bob@example.com", "body": "hi" })).unwrap();
     let explanation = scene.explain(&call);
     let [step] = explanation.steps.as_slice() else { panic!("{:?}", explanation.steps) };
-    assert_eq!(step.passed, [("paths".into(), Mismatch::NoResource)]);
-    let SettledBy::Rule { name, then, .. } = &step.settled_by else { panic!("{:?}", step.settled_by) };
+    assert_eq!(step.skipped_rules, [("paths".into(), Mismatch::NoResource)]);
+    let StepBasis::Rule { name, then, .. } = &step.basis else { panic!("{:?}", step.basis) };
     assert_eq!((name.as_ref(), *then), ("ask", Decision::Escalate));
 }
 
 #[test]
 fn trace_includes_the_gate_and_paths_inside_and_outside_the_sandbox() {
     let mut scene = Scene::allowing_all();
-    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["a.org".to_owned()])]));
+    scene.allowed_hosts =
+        AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["a.org".to_owned()])]));
     let gated = |url: &str| {
         let call = scene.call("other", "get", &json!({ "url": url })).unwrap();
-        scene.explain(&call).steps[0].gated
+        scene.explain(&call).steps[0].outside_allowed_hosts
     };
     assert_eq!([gated("https://a.org/"), gated("https://b.org/")], [false, true]);
     let call = scene.call("filesystem", "many", &json!({ "paths": ["/box/x", "/n"] })).unwrap();
-    let settled: Vec<_> = scene.explain(&call).steps.into_iter().map(|step| step.settled_by).collect();
-    let all = SettledBy::Rule { name: "all".into(), then: Decision::Allow, reason: "all".into() };
+    let settled: Vec<_> = scene.explain(&call).steps.into_iter().map(|step| step.basis).collect();
+    let all = StepBasis::Rule { name: "all".into(), then: Decision::Allow, reason: "all".into() };
     assert_eq!(settled, [all.clone(), all]);
 }
 

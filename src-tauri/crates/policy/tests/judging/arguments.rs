@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 #[test]
 fn an_unknown_tool_is_refused_under_any_rule() {
     let scene = Scene::allowing_all();
-    assert_eq!(scene.says("filesystem", "nope", &json!({})), "deny structural-unknown-tool");
-    assert_eq!(scene.says("nope", "read", &json!({ "path": "/a" })), "deny structural-unknown-tool");
-    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/a" })), "allow all");
+    assert_eq!(scene.verdict_text("filesystem", "nope", &json!({})), "deny structural-unknown-tool");
+    assert_eq!(scene.verdict_text("nope", "read", &json!({ "path": "/a" })), "deny structural-unknown-tool");
+    assert_eq!(scene.verdict_text("filesystem", "read", &json!({ "path": "/a" })), "allow all");
 }
 
 #[test]
 fn an_unknown_argument_is_refused_under_any_rule() {
     let scene = Scene::allowing_all();
     let extra = json!({ "path": "/a", "path2": "/b" });
-    assert_eq!(scene.says("filesystem", "read", &extra), "deny structural-invalid-argument");
+    assert_eq!(scene.verdict_text("filesystem", "read", &extra), "deny structural-invalid-argument");
 }
 
 #[test]
@@ -31,18 +31,24 @@ fn path_must_be_a_string_or_a_flat_list_of_strings() {
         json!(["/a", 1]),
         json!(["/a", null]),
     ] {
-        let said = scene.says("filesystem", "many", &json!({ "paths": odd }));
-        assert_eq!(said, "deny structural-invalid-argument", "{odd}");
+        let verdict = scene.verdict_text("filesystem", "many", &json!({ "paths": odd }));
+        assert_eq!(verdict, "deny structural-invalid-argument", "{odd}");
     }
-    assert_eq!(scene.says("filesystem", "many", &json!({ "paths": ["/a", "/b"] })), "allow all");
-    assert_eq!(scene.says("filesystem", "many", &json!({ "paths": "/a" })), "allow all");
+    assert_eq!(scene.verdict_text("filesystem", "many", &json!({ "paths": ["/a", "/b"] })), "allow all");
+    assert_eq!(scene.verdict_text("filesystem", "many", &json!({ "paths": "/a" })), "allow all");
 }
 
 #[test]
 fn an_identifier_or_an_address_that_is_not_text_is_refused() {
     let scene = Scene::allowing_all();
-    assert_eq!(scene.says("other", "repo", &json!({ "owner": 1 })), "deny structural-invalid-argument");
-    assert_eq!(scene.says("other", "get", &json!({ "url": ["x", 1] })), "deny structural-invalid-argument");
+    assert_eq!(
+        scene.verdict_text("other", "repo", &json!({ "owner": 1 })),
+        "deny structural-invalid-argument"
+    );
+    assert_eq!(
+        scene.verdict_text("other", "get", &json!({ "url": ["x", 1] })),
+        "deny structural-invalid-argument"
+    );
 }
 
 #[test]
@@ -52,20 +58,20 @@ fn text_that_resembles_a_path_is_unchanged_in_other_roles() {
     let arguments = json!({ "path": "/a", "content": "/secret/key and ~/.ssh" });
     let call = scene.call("filesystem", "write", &arguments).unwrap();
     assert_eq!(Value::Object(call.transport_arguments().clone()), arguments);
-    assert_eq!(scene.says("filesystem", "write", &arguments), "allow all");
+    assert_eq!(scene.verdict_text("filesystem", "write", &arguments), "allow all");
 }
 
 #[test]
 fn identifiers_are_sent_in_lower_case_and_other_text_as_written() {
     let scene = Scene::allowing_all();
-    let sent = |tool: &str, arguments: &Value| {
+    let address_to_send = |tool: &str, arguments: &Value| {
         let call = scene.call("other", tool, arguments).unwrap();
         Value::Object(call.transport_arguments().clone())
     };
     let repo = json!({ "owner": "Acme", "repo": ["App", "\u{c4}pp"] });
-    assert_eq!(sent("repo", &repo), json!({ "owner": "acme", "repo": ["app", "\u{e4}pp"] }));
+    assert_eq!(address_to_send("repo", &repo), json!({ "owner": "acme", "repo": ["app", "\u{e4}pp"] }));
     let mail = json!({ "to": "Ann@Example.org", "body": "Dear Ann" });
-    assert_eq!(sent("mail", &mail), mail);
+    assert_eq!(address_to_send("mail", &mail), mail);
 }
 
 #[test]
@@ -142,20 +148,20 @@ fn lists_do_not_cover_values_without_text() {
     let bodies =
         json!([{ "roles": ["email-address"], "allowed": ["ann@example.com", ""], "matchType": "emails" }]);
     let scene = Scene::new(&[("known", json!({ "tool": ["mail"], "lists": bodies }), "allow")]);
-    let said = |to: Value| scene.says("other", "mail", &json!({ "to": to, "body": "hi" }));
-    assert_eq!(said(json!("ann@example.com")), "allow known");
+    let verdict = |to: Value| scene.verdict_text("other", "mail", &json!({ "to": to, "body": "hi" }));
+    assert_eq!(verdict(json!("ann@example.com")), "allow known");
     for shapeless in [json!(1), json!({ "address": "ann@example.com" }), json!(["ann@example.com", 1])] {
-        assert_eq!(said(shapeless.clone()), "deny default-deny", "{shapeless}");
+        assert_eq!(verdict(shapeless.clone()), "deny default-deny", "{shapeless}");
     }
 }
 
 #[test]
 fn roles_under_a_condition_are_strict_about_its_value() {
     let scene = Scene::new(&[("reads", json!({ "roles": ["read-path"] }), "allow")]);
-    let said = |dry: Value| scene.says("other", "edit", &json!({ "path": "/a", "dry": dry }));
-    assert_eq!(said(json!(true)), "allow reads");
+    let verdict = |dry: Value| scene.verdict_text("other", "edit", &json!({ "path": "/a", "dry": dry }));
+    assert_eq!(verdict(json!(true)), "allow reads");
     for other in [json!("true"), json!(1), json!(null), json!(false), json!([true])] {
-        assert_eq!(said(other), "deny default-deny");
+        assert_eq!(verdict(other), "deny default-deny");
     }
 }
 
@@ -215,12 +221,21 @@ fn an_identifier_is_sent_and_compared_in_lower_case() {
     ]);
     let call = scene.call("other", "repo", &json!({ "owner": "ACME", "repo": "App" })).unwrap();
     assert_eq!(Value::Object(call.transport_arguments().clone()), json!({ "owner": "acme", "repo": "app" }));
-    assert_eq!(scene.says("other", "repo", &json!({ "owner": "ACME", "repo": "App" })), "allow acme+repos");
-    assert_eq!(scene.says("other", "repo", &json!({ "owner": "acme2", "repo": "App" })), "deny default-deny");
+    assert_eq!(
+        scene.verdict_text("other", "repo", &json!({ "owner": "ACME", "repo": "App" })),
+        "allow acme+repos"
+    );
+    assert_eq!(
+        scene.verdict_text("other", "repo", &json!({ "owner": "acme2", "repo": "App" })),
+        "deny default-deny"
+    );
     let shouted = json!([{ "roles": ["github-owner"], "allowed": ["ACME"], "matchType": "identifiers" }]);
     let repos = json!({ "roles": ["github-repo"] });
     let scene = Scene::new(&[("acme", json!({ "lists": shouted }), "allow"), ("repos", repos, "allow")]);
-    assert_eq!(scene.says("other", "repo", &json!({ "owner": "ACME", "repo": "App" })), "deny default-deny");
+    assert_eq!(
+        scene.verdict_text("other", "repo", &json!({ "owner": "ACME", "repo": "App" })),
+        "deny default-deny"
+    );
 }
 
 #[test]
@@ -261,13 +276,13 @@ fn schema_mismatch_has_its_location() {
     };
     assert_eq!(refused(json!({ "n": 1 })), Ok(()));
     assert_eq!(refused(json!({ "n": 1, "o": { "p": null } })), Ok(()));
-    let says = |text: &str| Err(text.to_owned());
-    assert_eq!(refused(json!({ "n": "1" })), says("argument `n` must be of type integer"));
+    let verdict_text = |text: &str| Err(text.to_owned());
+    assert_eq!(refused(json!({ "n": "1" })), verdict_text("argument `n` must be of type integer"));
     assert_eq!(
         refused(json!({ "n": 1, "o": { "p": "x" } })),
-        says("argument `o.p` must be of type array or null")
+        verdict_text("argument `o.p` must be of type array or null")
     );
-    assert_eq!(refused(json!({})), says("argument `n` is missing"));
+    assert_eq!(refused(json!({})), verdict_text("argument `n` is missing"));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use crate::scene::fields;
 use ironcurtain_policy::{Annotations, check_schema};
 use serde_json::{Value, json};
 
-/// Validates `value` as the argument `a` of a tool that has no other arguments, and returns the result as text.
-fn said(schema: &Value, value: &Value) -> String {
+/// Validates `value` as the argument `a` of a tool that has no other arguments and returns the result as text.
+fn verdict(schema: &Value, value: &Value) -> String {
     whole(&json!({ "type": "object", "properties": { "a": schema } }), &json!({ "a": value }))
 }
 
@@ -16,11 +16,11 @@ fn whole(schema: &Value, arguments: &Value) -> String {
     let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
     let annotations = Annotations::from_json(&file, "a").unwrap();
     let fits = |()| "fits".to_owned();
-    let said =
+    let verdict =
         check_schema(schema, arguments.as_object().unwrap()).map_or_else(|misfit| misfit.to_string(), fits);
     let called = annotations.plan("s", "t", &fields(arguments)).map(drop);
-    assert_eq!(called.map_or_else(|denial| denial.reason.to_string(), fits), said);
-    said
+    assert_eq!(called.map_or_else(|denial| denial.reason.to_string(), fits), verdict);
+    verdict
 }
 
 #[test]
@@ -55,9 +55,9 @@ fn value_must_match_one_of_any_of_and_all_of_all_of() {
         (&json!({ "items": false }), vec![json!([])], json!([1]), "argument `a[0]` cannot have any value"),
     ] {
         for fitting in fits {
-            assert_eq!(said(schema, &fitting), "fits", "{schema} {fitting}");
+            assert_eq!(verdict(schema, &fitting), "fits", "{schema} {fitting}");
         }
-        assert_eq!(said(schema, &odd), why, "{schema} {odd}");
+        assert_eq!(verdict(schema, &odd), why, "{schema} {odd}");
     }
 }
 
@@ -74,8 +74,8 @@ fn unsupported_keywords_allow_everything() {
         json!({ "pattern": "^x$", "maxLength": 0, "maximum": 0 }),
         json!({ "oneOf": [{ "minimum": 1 }, { "maximum": 9 }] }),
     ] {
-        assert_eq!(said(&open, &json!(5)), "fits", "{open}");
-        assert_eq!(said(&open, &json!("five")), "fits", "{open}");
+        assert_eq!(verdict(&open, &json!(5)), "fits", "{open}");
+        assert_eq!(verdict(&open, &json!("five")), "fits", "{open}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tests which targets patterns cover, and which texts have a target.
+//! Tests which targets patterns cover, and which strings have a target.
 
 use ironcurtain_policy::{Destination, HostPattern, Role, is_ip_address};
 
@@ -127,7 +127,7 @@ fn urls_are_sent_normalized_and_other_remotes_as_written() {
 
 #[test]
 fn address_is_sent_as_written_if_every_parser_finds_the_judged_host() {
-    let sent = |raw: &str| Destination::parse(Role::FetchUrl, raw).sent().to_owned();
+    let address_to_send = |raw: &str| Destination::parse(Role::FetchUrl, raw).address_to_send().to_owned();
     for raw in [
         "HTTPS://A.com:443/x/../y",
         "https://a.com/",
@@ -136,7 +136,7 @@ fn address_is_sent_as_written_if_every_parser_finds_the_judged_host() {
         "data:text/plain;base64,aGVsbG8=",
         "demo://Resource/../1",
     ] {
-        assert_eq!(sent(raw), raw);
+        assert_eq!(address_to_send(raw), raw);
     }
     for (raw, judged) in [
         ("http://0x7f.1/", "http://127.0.0.1"),
@@ -150,7 +150,7 @@ fn address_is_sent_as_written_if_every_parser_finds_the_judged_host() {
         ("https://a.com/\tx", "https://a.com/x"),
         ("https://a.com/\u{e4}", "https://a.com/%C3%A4"),
     ] {
-        assert_eq!(sent(raw), judged, "{raw}");
+        assert_eq!(address_to_send(raw), judged, "{raw}");
     }
 }
 
@@ -188,12 +188,15 @@ fn sent_address_parses_as_the_judged_one() {
     ] {
         let judged = Destination::parse(Role::FetchUrl, raw);
         assert_eq!(judged.text(), text);
-        for sent in [text, judged.sent()] {
-            let read = Destination::parse(Role::FetchUrl, sent);
-            let all = |place: &Destination| {
-                (place.text().to_owned(), place.host_and_port().map(|(host, port)| (host.to_owned(), port)))
+        for address_to_send in [text, judged.address_to_send()] {
+            let read = Destination::parse(Role::FetchUrl, address_to_send);
+            let all = |destination: &Destination| {
+                (
+                    destination.text().to_owned(),
+                    destination.host_and_port().map(|(host, port)| (host.to_owned(), port)),
+                )
             };
-            assert_eq!(all(&read), all(&judged), "{sent}");
+            assert_eq!(all(&read), all(&judged), "{address_to_send}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tests that ambiguous values cannot bypass a rule that denies or requires approval.
 
 use crate::scene::{Scene, load, spelled};
-use ironcurtain_policy::{Destination, DynamicLists, LoadError, Mismatch, Policy, Role, SettledBy};
+use ironcurtain_policy::{Destination, DynamicLists, LoadError, Mismatch, Policy, Role, StepBasis};
 use serde_json::{Value, json};
 
 /// Addresses that hide a host from a pattern, as an agent might write them.
@@ -33,29 +33,29 @@ fn an_unknown_address_does_not_evade_a_deny_rule() {
     let evil = domains("git-remote-url", &["evil.example"]);
     let scene = Scene::new(&[("evil", evil, "deny"), ("all", json!({}), "allow")]);
     for remote in HIDDEN {
-        assert_eq!(scene.says("other", "push", &push(remote)), "deny evil", "{remote}");
+        assert_eq!(scene.verdict_text("other", "push", &push(remote)), "deny evil", "{remote}");
     }
     let others =
         ["https://good.example/x", "git@good.example:x", "ssh://git@good.example/x", "/srv/r", "../r"];
     for remote in others {
-        assert_eq!(scene.says("other", "push", &push(remote)), "allow all", "{remote}");
+        assert_eq!(scene.verdict_text("other", "push", &push(remote)), "allow all", "{remote}");
     }
 }
 
 #[test]
 fn uncertain_asking_rule_precedes_allow_rules_but_not_deny_rules() {
     let asks = ("asks", domains("fetch-url", &["evil.example"]), "escalate");
-    let said = |others: &[(&str, Value, &str)], url: &str| {
+    let verdict = |others: &[(&str, Value, &str)], url: &str| {
         let rules: Vec<_> = std::iter::once(asks.clone()).chain(others.to_vec()).collect();
-        Scene::new(&rules).says("other", "get", &json!({ "url": url }))
+        Scene::new(&rules).verdict_text("other", "get", &json!({ "url": url }))
     };
     let [allow, deny] = ["allow", "deny"].map(|then| ("rest", json!({}), then));
     let (known, unknown) = ("https://good.example/", "ftp://evil.example/");
-    assert_eq!(said(&[], unknown), "deny default-deny");
-    assert_eq!(said(std::slice::from_ref(&deny), unknown), "deny rest");
-    assert_eq!(said(std::slice::from_ref(&allow), unknown), "escalate asks");
-    assert_eq!(said(&[allow], known), "allow rest");
-    assert_eq!(said(&[deny], "https://evil.example/"), "escalate asks");
+    assert_eq!(verdict(&[], unknown), "deny default-deny");
+    assert_eq!(verdict(std::slice::from_ref(&deny), unknown), "deny rest");
+    assert_eq!(verdict(std::slice::from_ref(&allow), unknown), "escalate asks");
+    assert_eq!(verdict(&[allow], known), "allow rest");
+    assert_eq!(verdict(&[deny], "https://evil.example/"), "escalate asks");
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn allow_rule_covers_no_uncertain_value() {
     let paths = json!({ "roles": ["read-path"] });
     let scene = Scene::new(&[("good", good, "allow"), ("paths", paths, "allow")]);
     for remote in HIDDEN {
-        assert_eq!(scene.says("other", "push", &push(remote)), "deny default-deny", "{remote}");
+        assert_eq!(scene.verdict_text("other", "push", &push(remote)), "deny default-deny", "{remote}");
     }
-    assert_eq!(scene.says("other", "push", &push("https://github.com/x")), "allow paths+good");
+    assert_eq!(scene.verdict_text("other", "push", &push("https://github.com/x")), "allow paths+good");
 }
 
 #[test]
@@ -84,15 +84,15 @@ fn star_in_a_deny_rule_covers_every_host() {
         "",
     ];
     for url in all {
-        assert_eq!(scene.says("other", "get", &json!({ "url": url })), "deny none", "{url}");
+        assert_eq!(scene.verdict_text("other", "get", &json!({ "url": url })), "deny none", "{url}");
     }
     // A local file is not on a host, and the host of a file on another machine is unknown.
     let twin = Scene::new(&[("one", domains("fetch-url", &["a.org"]), "deny"), ("all", json!({}), "allow")]);
     for url in ["https://example.org/", "http://localhost/", "http://127.1/", "file:///etc/passwd"] {
-        assert_eq!(twin.says("other", "get", &json!({ "url": url })), "allow all", "{url}");
+        assert_eq!(twin.verdict_text("other", "get", &json!({ "url": url })), "allow all", "{url}");
     }
     for url in ["file://example.org/share/x", "data:text/plain,x", "http://"] {
-        assert_eq!(twin.says("other", "get", &json!({ "url": url })), "deny one", "{url}");
+        assert_eq!(twin.verdict_text("other", "get", &json!({ "url": url })), "deny one", "{url}");
     }
 }
 
@@ -101,22 +101,22 @@ fn a_value_next_to_another_does_not_hide_it_from_a_rule_that_denies() {
     let evil = domains("fetch-url", &["evil.example"]);
     let get = |urls: Value| json!({ "url": urls });
     let (evil_one, good) = ("https://evil.example/", "https://good.example/");
-    for (then, said) in [("deny", "deny evil"), ("escalate", "escalate evil")] {
+    for (then, verdict) in [("deny", "deny evil"), ("escalate", "escalate evil")] {
         let scene = Scene::new(&[("evil", evil.clone(), then), ("all", json!({}), "allow")]);
         for urls in [json!([evil_one]), json!([good, evil_one]), json!([evil_one, good])] {
-            assert_eq!(scene.says("other", "get", &get(urls.clone())), said, "{urls}");
+            assert_eq!(scene.verdict_text("other", "get", &get(urls.clone())), verdict, "{urls}");
         }
-        assert_eq!(scene.says("other", "get", &get(json!([good, good]))), "allow all");
+        assert_eq!(scene.verdict_text("other", "get", &get(json!([good, good]))), "allow all");
     }
     let list =
         json!({ "lists": [{ "roles": ["email-address"], "allowed": ["evil@b"], "matchType": "emails" }] });
     let mail = |then| Scene::new(&[("one", list.clone(), then), ("rest", json!({}), "escalate")]);
     let both = json!({ "to": ["good@b", "evil@b"] });
-    assert_eq!(mail("deny").says("other", "mail", &both), "deny one");
-    assert_eq!(mail("allow").says("other", "mail", &both), "escalate rest");
+    assert_eq!(mail("deny").verdict_text("other", "mail", &both), "deny one");
+    assert_eq!(mail("allow").verdict_text("other", "mail", &both), "escalate rest");
     // An allow rule must cover all values of a role.
     let scene = Scene::new(&[("one", evil, "allow"), ("rest", json!({}), "escalate")]);
-    assert_eq!(scene.says("other", "get", &get(json!([evil_one, good]))), "escalate rest");
+    assert_eq!(scene.verdict_text("other", "get", &get(json!([evil_one, good]))), "escalate rest");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn folder_with_a_denied_path_inside_cannot_be_moved() {
         Scene::new(&[("secret", secret, then), ("all", json!({}), "allow")])
     };
     let moved = |scene: &Scene, from: &str| {
-        scene.says("filesystem", "move", &json!({ "source": from, "destination": "/d/b" }))
+        scene.verdict_text("filesystem", "move", &json!({ "source": from, "destination": "/d/b" }))
     };
     for from in ["/d", "/d/a", "/d/a/secret", "/d/a/secret/s.txt"] {
         assert_eq!(moved(&within("deny"), from), "deny secret", "{from}");
@@ -136,7 +136,7 @@ fn folder_with_a_denied_path_inside_cannot_be_moved() {
         assert_eq!(moved(&within("deny"), from), "allow all", "{from}");
     }
     // Reading a folder does not affect its contents.
-    assert_eq!(within("deny").says("filesystem", "read", &json!({ "path": "/d/a" })), "allow all");
+    assert_eq!(within("deny").verdict_text("filesystem", "read", &json!({ "path": "/d/a" })), "allow all");
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn folder_with_a_denied_path_inside_cannot_be_searched() {
         for (tool, more) in [("search", json!({ "pattern": "x" })), ("list", json!({ "recursive": true }))] {
             let mut arguments = more;
             arguments["path"] = json!(folder);
-            let said = |roles, then| within(roles, then).says("filesystem", tool, &arguments);
-            assert_eq!(said("read-path", "deny"), "deny secret", "{arguments}");
-            assert_eq!(said("read-path", "escalate"), "escalate secret", "{arguments}");
-            assert_eq!(said("write-path", "deny"), "allow all", "{arguments}");
+            let verdict = |roles, then| within(roles, then).verdict_text("filesystem", tool, &arguments);
+            assert_eq!(verdict("read-path", "deny"), "deny secret", "{arguments}");
+            assert_eq!(verdict("read-path", "escalate"), "escalate secret", "{arguments}");
+            assert_eq!(verdict("write-path", "deny"), "allow all", "{arguments}");
         }
     }
     for (tool, arguments) in [
@@ -160,7 +160,7 @@ fn folder_with_a_denied_path_inside_cannot_be_searched() {
         ("list", json!({ "path": "/d/a", "recursive": false })),
     ] {
         assert_eq!(
-            within("read-path", "deny").says("filesystem", tool, &arguments),
+            within("read-path", "deny").verdict_text("filesystem", tool, &arguments),
             "allow all",
             "{arguments}"
         );
@@ -180,10 +180,14 @@ fn host_is_found_in_every_spelling() {
     ];
     for (pattern, url) in pairs {
         let rules = [("evil", domains("fetch-url", &[pattern]), "deny"), ("all", json!({}), "allow")];
-        assert_eq!(Scene::new(&rules).says("other", "get", &json!({ "url": url })), "deny evil", "{pattern}");
+        assert_eq!(
+            Scene::new(&rules).verdict_text("other", "get", &json!({ "url": url })),
+            "deny evil",
+            "{pattern}"
+        );
         let rules = [("good", domains("fetch-url", &[pattern]), "allow")];
         assert_eq!(
-            Scene::new(&rules).says("other", "get", &json!({ "url": url })),
+            Scene::new(&rules).verdict_text("other", "get", &json!({ "url": url })),
             "allow good",
             "{pattern}"
         );
@@ -193,20 +197,21 @@ fn host_is_found_in_every_spelling() {
 #[test]
 fn a_repository_that_is_denied_is_denied_in_every_spelling() {
     let repository = domains("git-remote-url", &["github.com/Evil/Repo"]);
-    let said = |then: &str, path: &str| {
+    let verdict = |then: &str, path: &str| {
         let rules = [("one", repository.clone(), then), ("all", json!({}), "allow")];
-        Scene::new(&rules).says("other", "push", &push(&format!("https://github.com/{path}")))
+        Scene::new(&rules).verdict_text("other", "push", &push(&format!("https://github.com/{path}")))
     };
     for path in ["Evil/Repo", "evil/repo.git", "Evil//Repo", "Evil/./Repo/", "Evil/%52epo"] {
-        assert_eq!(said("deny", path), "deny one", "{path}");
+        assert_eq!(verdict("deny", path), "deny one", "{path}");
     }
-    assert_eq!(said("deny", "evil/repository"), "allow all");
+    assert_eq!(verdict("deny", "evil/repository"), "allow all");
     // Allowing one spelling does not allow the others.
     let only =
         Scene::new(&[("rest", json!({ "roles": ["read-path"] }), "allow"), ("one", repository, "allow")]);
-    let says = |path: &str| only.says("other", "push", &push(&format!("https://github.com/{path}")));
-    assert_eq!(says("Evil/Repo"), "allow rest+one");
-    assert_eq!(says("evil/repo"), "deny default-deny");
+    let verdict_text =
+        |path: &str| only.verdict_text("other", "push", &push(&format!("https://github.com/{path}")));
+    assert_eq!(verdict_text("Evil/Repo"), "allow rest+one");
+    assert_eq!(verdict_text("evil/repo"), "deny default-deny");
 }
 
 #[test]
@@ -219,20 +224,21 @@ fn names_on_a_list_that_denies_are_found_in_any_case_and_in_any_shape() {
             ("rest", json!({}), "escalate"),
         ])
     };
-    let says =
-        |scene: &Scene, owner: &str| scene.says("other", "repo", &json!({ "owner": owner, "repo": "r" }));
-    assert_eq!(says(&owners("deny"), "evilcorp"), "deny one");
-    assert_eq!(says(&owners("deny"), "EvilCorp"), "deny one");
-    assert_eq!(says(&owners("deny"), "goodcorp"), "escalate rest");
-    assert_eq!(says(&owners("allow"), "evilcorp"), "escalate rest");
+    let verdict_text = |scene: &Scene, owner: &str| {
+        scene.verdict_text("other", "repo", &json!({ "owner": owner, "repo": "r" }))
+    };
+    assert_eq!(verdict_text(&owners("deny"), "evilcorp"), "deny one");
+    assert_eq!(verdict_text(&owners("deny"), "EvilCorp"), "deny one");
+    assert_eq!(verdict_text(&owners("deny"), "goodcorp"), "escalate rest");
+    assert_eq!(verdict_text(&owners("allow"), "evilcorp"), "escalate rest");
 
     let list =
         json!({ "lists": [{ "roles": ["email-address"], "allowed": ["evil@b"], "matchType": "emails" }] });
     let mail = Scene::new(&[("one", list, "deny"), ("all", json!({}), "allow")]);
     for to in [json!("evil@b"), json!(["evil@b"]), json!([["evil@b"], "evil@b"]), json!({ "to": "evil@b" })] {
-        assert_eq!(mail.says("other", "mail", &json!({ "to": to })), "deny one", "{to}");
+        assert_eq!(mail.verdict_text("other", "mail", &json!({ "to": to })), "deny one", "{to}");
     }
-    assert_eq!(mail.says("other", "mail", &json!({ "to": "good@b" })), "allow all");
+    assert_eq!(mail.verdict_text("other", "mail", &json!({ "to": "good@b" })), "allow all");
 }
 
 #[test]
@@ -252,10 +258,14 @@ fn text_that_is_no_host_matches_only_its_spelling() {
     let none =
         Scene::new(&[("any", domains("proxy-domain", &["y.com", "*"]), "deny"), ("all", json!({}), "allow")]);
     for host in odd {
-        assert_eq!(any.says("other", "open", &json!({ "host": host })), "deny default-deny", "{host:?}");
-        assert_eq!(none.says("other", "open", &json!({ "host": host })), "deny any", "{host:?}");
+        assert_eq!(
+            any.verdict_text("other", "open", &json!({ "host": host })),
+            "deny default-deny",
+            "{host:?}"
+        );
+        assert_eq!(none.verdict_text("other", "open", &json!({ "host": host })), "deny any", "{host:?}");
     }
-    assert_eq!(any.says("other", "open", &json!({ "host": "a.x.com" })), "allow any");
+    assert_eq!(any.verdict_text("other", "open", &json!({ "host": "a.x.com" })), "allow any");
 }
 
 #[test]
@@ -279,11 +289,11 @@ fn unmatchable_pattern_is_rejected_in_asking_and_denying_rules() {
         let list =
             json!({ "lists": [{ "roles": ["proxy-domain"], "allowed": [pattern], "matchType": "domains" }] });
         let both = [(domains("fetch-url", &[pattern]), "if.domains.allowed"), (list, "if.lists[0].allowed")];
-        for (conditions, place) in both {
+        for (conditions, expected) in both {
             for then in ["deny", "escalate"] {
                 match read(&conditions, then) {
                     Err(LoadError::Rule { rule, field, message, .. }) => {
-                        assert_eq!((rule.as_str(), field.as_str()), ("r", place), "{pattern}");
+                        assert_eq!((rule.as_str(), field.as_str()), ("r", expected), "{pattern}");
                         assert!(message.contains(problem), "{pattern}: {message}");
                     }
                     other => panic!("{pattern}: {other:?}"),
@@ -329,8 +339,8 @@ fn crafted_address_has_no_target_and_its_plain_twin_has() {
         ("ssh://git@github.com:22/acme/app.git", "github.com/acme/app"),
         ("git://github.com/acme/app", "github.com/acme/app"),
     ];
-    for (address, place) in somewhere {
-        assert_eq!(Destination::parse(Role::GitRemoteUrl, address).domain(), Some(place), "{address}");
+    for (address, expected) in somewhere {
+        assert_eq!(Destination::parse(Role::GitRemoteUrl, address).domain(), Some(expected), "{address}");
     }
 }
 
@@ -346,13 +356,13 @@ fn explanation_reports_uncertain_matches() {
         let scene = Scene::new(rules);
         let call = scene.call("other", "get", &json!({ "url": "ftp://evil.example/" })).unwrap();
         let step = scene.explain(&call).steps.remove(0);
-        let SettledBy::Rule { name, .. } = step.settled_by else { panic!("{:?}", step.settled_by) };
+        let StepBasis::Rule { name, .. } = step.basis else { panic!("{:?}", step.basis) };
         let passed: Vec<(String, Mismatch)> =
-            step.passed.iter().map(|(rule, miss)| (rule.to_string(), *miss)).collect();
+            step.skipped_rules.iter().map(|(rule, miss)| (rule.to_string(), *miss)).collect();
         (name.to_string(), passed)
     };
     let elsewhere = ("good".to_owned(), Mismatch::NotInDomains);
-    let in_doubt = ("asks".to_owned(), Mismatch::InDoubt);
+    let in_doubt = ("asks".to_owned(), Mismatch::Uncertain);
     assert_eq!(explain(&rules), ("never".to_owned(), vec![elsewhere.clone(), in_doubt]));
     let without = [rules[0].clone(), rules[1].clone(), rules[3].clone()];
     assert_eq!(explain(&without), ("asks".to_owned(), vec![elsewhere]));

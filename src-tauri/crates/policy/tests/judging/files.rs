@@ -158,7 +158,7 @@ fn condition_that_could_drop_a_role_is_rejected() {
         Annotations::from_json(&file, "a.json").map(drop).map_err(|error| error.to_string())
     };
     let write = r#"["write-path"]"#;
-    for (default, condition, roles, place, message) in [
+    for (default, condition, roles, location, message) in [
         (write, r#"{"arg":"mdoe","is":"absent"}"#, r#"["none"]"#, ".condition.arg", "has no argument `mdoe`"),
         (write, r#"{"arg":"more","is":"absent"}"#, r#"["none"]"#, ".condition.arg", "has no argument `more`"),
         (write, r#"{"arg":"mode","equals":null}"#, r#"["none"]"#, ".condition.equals", "is null"),
@@ -171,7 +171,7 @@ fn condition_that_could_drop_a_role_is_rejected() {
             r#"{"arg":"mode","equals":"x","is":"absent"}"#,
             r#"["none"]"#,
             ".condition",
-            ": write only one condition",
+            "; write only one condition",
         ),
         (write, r#"["mode","x"]"#, r#"["none"]"#, ".condition", "expected an object"),
         (
@@ -205,8 +205,8 @@ fn condition_that_could_drop_a_role_is_rejected() {
         ),
     ] {
         let error = load(default, condition, roles).unwrap_err();
-        let place = format!("`a.json`, line 1, tool `s/t`, field `args.path.when[0]{place}`: ");
-        assert!(error.starts_with(&place) && error.contains(message), "{error}");
+        let location = format!("`a.json`, line 1, tool `s/t`, field `args.path.when[0]{location}`: ");
+        assert!(error.starts_with(&location) && error.contains(message), "{error}");
     }
     let two = load(write, r#"{"arg":"mode","equals":"x"}"#, r#"["write-path","fetch-url"]"#).unwrap_err();
     assert!(two.ends_with("`write-path` and `fetch-url` cannot both be roles of one argument"), "{two}");
@@ -318,18 +318,18 @@ fn removal_in_another_spelling_affects_only_allow_rules() {
     let list =
         json!({ "values": ["Evil.org", "ok.org", "b.org."], "manualRemovals": ["evil.ORG.", "b.org"] });
     let lists = DynamicLists::from_json(&json!({ "lists": { "l": list } }).to_string(), "l").unwrap();
-    let said = |then: &str, host: &str| {
+    let verdict = |then: &str, host: &str| {
         let sites = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["@l"] } });
         let rule = json!({ "name": "sites", "if": sites, "then": then });
         let mut scene = Scene::new(&[]);
         scene.policy = load(&json!({ "rules": [rule] }), &lists);
-        scene.says("other", "get", &json!({ "url": format!("https://{host}/") }))
+        scene.verdict_text("other", "get", &json!({ "url": format!("https://{host}/") }))
     };
     for host in ["evil.org", "EVIL.org", "b.org"] {
-        assert_eq!(said("allow", host), "deny default-deny", "{host}");
-        assert_eq!(said("escalate", host), "escalate sites", "{host}");
-        assert_eq!(said("deny", host), "deny sites", "{host}");
+        assert_eq!(verdict("allow", host), "deny default-deny", "{host}");
+        assert_eq!(verdict("escalate", host), "escalate sites", "{host}");
+        assert_eq!(verdict("deny", host), "deny sites", "{host}");
     }
-    assert_eq!(said("allow", "ok.org"), "allow sites");
-    assert_eq!(said("allow", "other.org"), "deny default-deny");
+    assert_eq!(verdict("allow", "ok.org"), "allow sites");
+    assert_eq!(verdict("allow", "other.org"), "deny default-deny");
 }

@@ -3,7 +3,7 @@
 
 use crate::scene::{Scene, grant, path, policy};
 use ironcurtain_policy::{
-    Access, AllowedHosts, GrantKind, ProtectedPaths, SettledBy, Verdict, is_suspended, open_folders,
+    Access, AllowedHosts, GrantKind, ProtectedPaths, StepBasis, Verdict, is_suspended, open_folders,
     restriction,
 };
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const ARRIVED: u64 = 1001;
 
 fn scene(managed: &[(&str, Value, &str)], user: &[(&str, Value, &str)]) -> Scene {
     let mut scene = Scene::new(user);
-    scene.policy = scene.policy.clone().under(policy(managed), |_| ARRIVED);
+    scene.policy = scene.policy.clone().with_managed(policy(managed), |_| ARRIVED);
     scene
 }
 
@@ -26,7 +26,7 @@ fn all(then: &'static str) -> (&'static str, Value, &'static str) {
 }
 
 fn read(scene: &Scene, path: &str) -> String {
-    scene.says("filesystem", "read", &json!({ "path": path }))
+    scene.verdict_text("filesystem", "read", &json!({ "path": path }))
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn explanation_names_the_layer() {
     let call = scene.call("filesystem", "read", &json!({ "path": "/docs/a" })).unwrap();
     let explained = scene.explain(&call);
     assert_eq!(explained.verdict.rule(), "all");
-    let SettledBy::Rule { name, .. } = &explained.steps[0].settled_by else { panic!("{explained:?}") };
+    let StepBasis::Rule { name, .. } = &explained.steps[0].basis else { panic!("{explained:?}") };
     assert_eq!(&**name, "all");
-    assert_eq!(&*explained.steps[0].passed[0].0, "managed:net");
+    assert_eq!(&*explained.steps[0].skipped_rules[0].0, "managed:net");
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn an_uncertain_match_in_one_layer_still_requires_approval() {
     let evil =
         |then| ("evil", json!({ "domains": { "roles": ["fetch-url"], "allowed": ["evil.example"] } }), then);
     // No pattern matches this address with certainty.
-    let says = |managed: &[(&str, Value, &str)], user: &[(&str, Value, &str)]| {
-        scene(managed, user).says("other", "get", &json!({ "url": "ftp://evil.example/" }))
+    let verdict_text = |managed: &[(&str, Value, &str)], user: &[(&str, Value, &str)]| {
+        scene(managed, user).verdict_text("other", "get", &json!({ "url": "ftp://evil.example/" }))
     };
     for (managed, user, expected) in [
         (vec![evil("escalate")], vec![all("allow")], "escalate managed:evil"),
@@ -160,10 +160,10 @@ fn an_uncertain_match_in_one_layer_still_requires_approval() {
         (vec![evil("deny")], vec![all("allow")], "deny managed:evil"),
         (vec![evil("allow")], vec![all("allow")], "allow all"),
     ] {
-        assert_eq!(says(&managed, &user), expected, "{managed:?} over {user:?}");
+        assert_eq!(verdict_text(&managed, &user), expected, "{managed:?} over {user:?}");
     }
     let known = scene(&[evil("escalate")], &[all("allow")]);
-    assert_eq!(known.says("other", "get", &json!({ "url": "https://good.example/" })), "allow all");
+    assert_eq!(known.verdict_text("other", "get", &json!({ "url": "https://good.example/" })), "allow all");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn an_uncertain_match_applies_in_the_session_folder() {
     let listed =
         json!({ "lists": [{ "roles": ["read-path"], "allowed": ["/box/a"], "matchType": "identifiers" }] });
     let scene = scene(&[("listed", listed, "escalate")], &[all("allow")]);
-    let many = |paths: Value| scene.says("filesystem", "many", &json!({ "paths": paths }));
+    let many = |paths: Value| scene.verdict_text("filesystem", "many", &json!({ "paths": paths }));
     assert_eq!(many(json!(["/box/a", "/box/b"])), "escalate managed:listed");
     assert_eq!(many(json!(["/box/b"])), "allow structural-sandbox-allow");
 }
@@ -180,9 +180,9 @@ fn an_uncertain_match_applies_in_the_session_folder() {
 #[test]
 fn a_managed_rule_is_named_even_if_another_check_requires_approval_of_the_same_value() {
     let mut scene = scene(&[all("escalate")], &[all("allow")]);
-    scene.gates = AllowedHosts::new(&[("other".to_owned(), vec!["good.example".to_owned()])].into());
+    scene.allowed_hosts = AllowedHosts::new(&[("other".to_owned(), vec!["good.example".to_owned()])].into());
     assert_eq!(
-        scene.says("other", "get", &json!({ "url": "https://evil.example/" })),
+        scene.verdict_text("other", "get", &json!({ "url": "https://evil.example/" })),
         "escalate managed:all"
     );
     let call = scene.call("other", "get", &json!({ "url": "https://evil.example/" })).unwrap();
@@ -194,7 +194,7 @@ fn a_managed_rule_is_named_even_if_another_check_requires_approval_of_the_same_v
 #[test]
 fn a_managed_rule_applies_to_the_list_of_allowed_folders() {
     let list = |managed: &[(&str, Value, &str)]| {
-        scene(managed, &[all("escalate")]).says("filesystem", "list_allowed_directories", &json!({}))
+        scene(managed, &[all("escalate")]).verdict_text("filesystem", "list_allowed_directories", &json!({}))
     };
     assert_eq!(list(&[]), "allow structural-introspection-allow");
     assert_eq!(list(&[docs("deny")]), "allow structural-introspection-allow");
@@ -211,14 +211,14 @@ fn a_denied_folder_is_protected_like_a_secret() {
     };
     let docs = protected(&[("docs", files(&all_roles, "/docs"), "deny")]);
     assert_eq!(docs.paths(), [path("/docs")]);
-    let rule = docs.closed_by_organization(&path("/docs/a"), false).unwrap();
+    let rule = docs.denying_rule(&path("/docs/a"), false).unwrap();
     assert_eq!((&*rule.rule, &*rule.reason), ("managed:docs", "docs"));
-    assert!(docs.closed_by_organization(&path("/"), false).is_none());
-    assert!(docs.closed_by_organization(&path("/"), true).is_some());
+    assert!(docs.denying_rule(&path("/"), false).is_none());
+    assert!(docs.denying_rule(&path("/"), true).is_some());
     assert_eq!(docs.exposed_by(&path("/"), false), Some(&path("/docs")));
     assert_eq!(docs.exposed_by(&path("/other"), true), None);
     // A run profile that opens a login does not open a denied folder.
-    assert_eq!(docs.opened_for(&[path("/docs")], &[]).paths(), [path("/docs")]);
+    assert_eq!(docs.without_client_files(&[path("/docs")], &[]).paths(), [path("/docs")]);
     // A rule that denies only changes makes the folder read-only.
     let kept = protected(&[("docs", files(&["write-path"], "/docs"), "deny")]);
     assert!(kept.paths().is_empty() && kept.exposed_by(&path("/docs"), true).is_some());
@@ -248,22 +248,22 @@ fn a_denied_folder_is_protected_like_a_secret() {
 #[test]
 fn a_denial_of_a_protected_folder_names_the_managed_rule() {
     let within = |roles: &[&str]| json!({ "paths": { "roles": roles, "within": "/docs/secret" } });
-    let says = |roles: &[&str], tool: &str, arguments: Value| {
+    let verdict_text = |roles: &[&str], tool: &str, arguments: Value| {
         let mut scene = scene(&[("secret", within(roles), "deny")], &[all("allow")]);
         scene.protected = ProtectedPaths::default().with_managed(&scene.policy);
-        scene.says("filesystem", tool, &arguments)
+        scene.verdict_text("filesystem", tool, &arguments)
     };
     let every = ["read-path", "write-path", "delete-path"];
-    assert_eq!(says(&every, "read", json!({ "path": "/docs/secret/a" })), "deny managed:secret");
+    assert_eq!(verdict_text(&every, "read", json!({ "path": "/docs/secret/a" })), "deny managed:secret");
     assert_eq!(
-        says(&every, "move", json!({ "source": "/docs", "destination": "/b" })),
+        verdict_text(&every, "move", json!({ "source": "/docs", "destination": "/b" })),
         "deny managed:secret"
     );
-    assert_eq!(says(&every, "read", json!({ "path": "/docs/a" })), "allow all");
+    assert_eq!(verdict_text(&every, "read", json!({ "path": "/docs/a" })), "allow all");
     let written = ["write-path", "delete-path"];
     let write = json!({ "path": "/docs/secret/a", "content": "x" });
-    assert_eq!(says(&written, "write", write), "deny managed:secret");
-    assert_eq!(says(&written, "read", json!({ "path": "/docs/secret/a" })), "allow all");
+    assert_eq!(verdict_text(&written, "write", write), "deny managed:secret");
+    assert_eq!(verdict_text(&written, "read", json!({ "path": "/docs/secret/a" })), "allow all");
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn rules_for_two_home_directories_stay_in_order() {
     };
     let both = of("/home/ann").with_variants(of("/home/eve"));
     let mut scene = Scene::new(&[all("allow")]);
-    scene.policy = scene.policy.clone().under(both, |_| ARRIVED);
+    scene.policy = scene.policy.clone().with_managed(both, |_| ARRIVED);
     for home in ["/home/ann", "/home/eve"] {
         assert_eq!(read(&scene, &format!("{home}/docs/a")), "deny managed:docs");
     }

@@ -56,7 +56,7 @@ fn an_error_in_a_rule_names_the_line() {
     );
     assert_eq!(
         policy_error("{\n \"rules\": [],\n \"schemaVersion\": 2\n}"),
-        "`p.json`, line 3: `schemaVersion` must be 1: update IronCurtain, or the file"
+        "`p.json`, line 3: `schemaVersion` must be 1; update IronCurtain, or the file"
     );
 }
 

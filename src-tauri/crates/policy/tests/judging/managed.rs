@@ -14,8 +14,8 @@ type Rules<'a> = &'a [(&'a str, Value, &'a str)];
 
 fn scene(setting: Rules<'_>, bundle: Rules<'_>, user: Rules<'_>) -> Scene {
     let mut scene = Scene::new(user);
-    let managed = policy(setting).of_settings().followed_by(policy(bundle));
-    scene.policy = scene.policy.clone().under(managed, |_| ARRIVED);
+    let managed = policy(setting).into_settings_layer().append(policy(bundle));
+    scene.policy = scene.policy.clone().with_managed(managed, |_| ARRIVED);
     scene
 }
 
@@ -49,29 +49,30 @@ fn the_strictest_of_setting_bundle_and_user_decides() {
         (network("deny"), host("escalate"), all("allow"), "deny managed:network"),
     ] {
         let scene = scene(from_ref(&setting), from_ref(&bundle), from_ref(&user));
-        let says = scene.says("other", "get", &json!({ "url": "https://a.example/" }));
-        assert_eq!(says, expected, "{setting:?}, {bundle:?}, {user:?}");
+        let verdict_text = scene.verdict_text("other", "get", &json!({ "url": "https://a.example/" }));
+        assert_eq!(verdict_text, expected, "{setting:?}, {bundle:?}, {user:?}");
     }
     let asking = scene(&[network("escalate")], &[host("deny")], &[all("allow")]);
-    let get = |url: &str| asking.says("other", "get", &json!({ "url": url }));
+    let get = |url: &str| asking.verdict_text("other", "get", &json!({ "url": url }));
     assert_eq!(get("https://b.example/"), "escalate managed:network");
-    assert_eq!(asking.says("filesystem", "read", &json!({ "path": "/docs/a" })), "allow all");
+    assert_eq!(asking.verdict_text("filesystem", "read", &json!({ "path": "/docs/a" })), "allow all");
 }
 
 #[test]
 fn a_host_grant_must_be_newer_than_the_rules_of_both_managed_layers() {
-    let says = |since: (u64, u64), created_ms: u64| {
+    let verdict_text = |since: (u64, u64), created_ms: u64| {
         let mut scene = Scene::new(&[all("allow")]);
-        let managed = policy(&[network("escalate")]).of_settings().followed_by(policy(&[host("escalate")]));
+        let managed =
+            policy(&[network("escalate")]).into_settings_layer().append(policy(&[host("escalate")]));
         let since = |name: &str| if name == "network" { since.0 } else { since.1 };
-        scene.policy = scene.policy.clone().under(managed, |rule| since(rule.name()));
+        scene.policy = scene.policy.clone().with_managed(managed, |rule| since(rule.name()));
         let host = "a.example".to_owned();
         scene.hosts = vec![HostGrant { id: "g".to_owned(), created_ms, host, port: 443 }];
-        scene.says("other", "get", &json!({ "url": "https://a.example/" }))
+        scene.verdict_text("other", "get", &json!({ "url": "https://a.example/" }))
     };
-    assert_eq!(says((10, 20), 15), "escalate managed:network");
-    assert_eq!(says((20, 10), 15), "escalate managed:network");
-    assert_eq!(says((10, 20), 21), "allow grant");
+    assert_eq!(verdict_text((10, 20), 15), "escalate managed:network");
+    assert_eq!(verdict_text((20, 10), 15), "escalate managed:network");
+    assert_eq!(verdict_text((10, 20), 21), "allow grant");
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn an_older_grant_does_not_satisfy_an_uncertain_managed_rule() {
         let every = [Access::Read, Access::Write, Access::Delete];
         scene.grants = vec![grant("g", "/docs", GrantKind::Tree, &every)];
         scene.grants[0].created_ms = created_ms;
-        scene.says("filesystem", "delete", &json!({ "path": "/docs" }))
+        scene.verdict_text("filesystem", "delete", &json!({ "path": "/docs" }))
     };
     assert_eq!(moved(from_ref(&secret), ARRIVED), "deny default-deny");
     assert_eq!(moved(from_ref(&secret), ARRIVED + 1), "allow grant");
@@ -95,28 +96,28 @@ fn an_older_grant_does_not_satisfy_an_uncertain_managed_rule() {
         let granted =
             |host: &str| HostGrant { id: "g".to_owned(), created_ms, host: host.to_owned(), port: 443 };
         scene.hosts = vec![granted("a.example"), granted("b.example")];
-        scene.says("other", "get", &json!({ "url": ["https://a.example/", "https://b.example/"] }))
+        scene.verdict_text("other", "get", &json!({ "url": ["https://a.example/", "https://b.example/"] }))
     };
     assert_eq!(fetched(&[host("escalate")], ARRIVED), "deny default-deny");
     assert_eq!(fetched(&[host("escalate")], ARRIVED + 1), "allow grant+grant");
 
     // The list has a different spelling of the value.
-    let sent = |managed: Rules<'_>, created_ms: u64| {
+    let address_to_send = |managed: Rules<'_>, created_ms: u64| {
         let mut scene = scene(&[], managed, &[]);
         let scope = ToolScope::All;
         scene.tools = vec![ToolGrant { id: "g".to_owned(), created_ms, scope }];
-        scene.says("other", "repo", &json!({ "owner": "ann", "repo": "secret" }))
+        scene.verdict_text("other", "repo", &json!({ "owner": "ann", "repo": "secret" }))
     };
     let listed = |roles: &[&str]| json!({ "lists": [{ "roles": roles, "allowed": ["ANN"], "matchType": "identifiers" }] });
     let listed = ("listed", listed(&["github-owner"]), "escalate");
-    assert_eq!(sent(from_ref(&listed), ARRIVED), "deny default-deny");
-    assert_eq!(sent(&[listed], ARRIVED + 1), "allow grant");
+    assert_eq!(address_to_send(from_ref(&listed), ARRIVED), "deny default-deny");
+    assert_eq!(address_to_send(&[listed], ARRIVED + 1), "allow grant");
 }
 
 #[test]
 fn a_managed_rule_applies_to_the_list_of_allowed_folders_even_if_a_user_rule_is_stricter() {
     let list = |managed: Rules<'_>, user: Rules<'_>| {
-        scene(&[], managed, user).says("filesystem", "list_allowed_directories", &json!({}))
+        scene(&[], managed, user).verdict_text("filesystem", "list_allowed_directories", &json!({}))
     };
     assert_eq!(list(&[all("escalate")], &[all("deny")]), "deny all");
     assert_eq!(list(&[], &[all("deny")]), "allow structural-introspection-allow");
@@ -179,20 +180,23 @@ fn a_setting_about_connections_does_not_close_open_folders() {
 
 #[test]
 fn a_denial_names_the_rule_only_if_the_rule_closes_the_path() {
-    let says = |roles: &[&str], tool: &str, arguments: Value| {
+    let verdict_text = |roles: &[&str], tool: &str, arguments: Value| {
         let mut scene = scene(&[], &[("inner", within(roles, "/keys/x"), "deny")], &[all("allow")]);
         scene.protected = ProtectedPaths::from_iter([path("/keys")]).with_managed(&scene.policy);
-        scene.says("filesystem", tool, &arguments)
+        scene.verdict_text("filesystem", tool, &arguments)
     };
     let built_in = "deny structural-protected-path";
-    assert_eq!(says(&FILES, "read", json!({ "path": "/keys" })), built_in);
-    assert_eq!(says(&FILES, "read", json!({ "path": "/keys/y" })), built_in);
-    assert_eq!(says(&FILES, "delete", json!({ "path": "/keys" })), built_in);
-    assert_eq!(says(&FILES, "read", json!({ "path": "/keys/x/a" })), "deny managed:inner");
+    assert_eq!(verdict_text(&FILES, "read", json!({ "path": "/keys" })), built_in);
+    assert_eq!(verdict_text(&FILES, "read", json!({ "path": "/keys/y" })), built_in);
+    assert_eq!(verdict_text(&FILES, "delete", json!({ "path": "/keys" })), built_in);
+    assert_eq!(verdict_text(&FILES, "read", json!({ "path": "/keys/x/a" })), "deny managed:inner");
     let written = ["write-path", "delete-path"];
-    assert_eq!(says(&written, "read", json!({ "path": "/keys/x" })), built_in);
-    assert_eq!(says(&written, "write", json!({ "path": "/keys/x", "content": "c" })), "deny managed:inner");
+    assert_eq!(verdict_text(&written, "read", json!({ "path": "/keys/x" })), built_in);
+    assert_eq!(
+        verdict_text(&written, "write", json!({ "path": "/keys/x", "content": "c" })),
+        "deny managed:inner"
+    );
     let kept = scene(&[], &[("keys", within(&written, "/keys"), "deny")], &[all("allow")]).policy;
     let kept = ProtectedPaths::from_iter([path("/keys")]).with_managed(&kept);
-    assert_eq!(kept.closed_by_organization(&path("/keys"), true), None);
+    assert_eq!(kept.denying_rule(&path("/keys"), true), None);
 }

@@ -28,13 +28,13 @@ const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/judging/peer/own")
 fn decisions_match_the_existing_system() {
     let own = answer_all(Path::new(OWN));
     assert_eq!(own, BTreeMap::from([("same", 20)]));
-    if let Some(peer) = place() {
+    if let Some(peer) = cases_folder() {
         let tally = answer_all(&peer);
         assert!(tally["same"] > 100, "{tally:?}");
     }
 }
 
-/// Judges all cases in a folder, and counts them by result. Fails if any result is wrong.
+/// Judges all cases in a folder and counts them by result. Fails if any result is wrong.
 fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     let mut tally = BTreeMap::<&str, usize>::new();
     let mut wrong = Vec::new();
@@ -56,20 +56,20 @@ fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
 
 /// Returns the folder with the existing system's cases, or `None` if it does not exist. Fails if `IRONCURTAIN_PEER` is
 /// set but contains no cases.
-fn place() -> Option<PathBuf> {
-    let holds_cases = |place: &Path| place.join("sample/cases.jsonl").exists();
+fn cases_folder() -> Option<PathBuf> {
+    let has_cases = |folder: &Path| folder.join("sample/cases.jsonl").exists();
     match std::env::var_os("IRONCURTAIN_PEER").map(PathBuf::from) {
         Some(named) => {
             assert!(
-                holds_cases(&named),
+                has_cases(&named),
                 "`IRONCURTAIN_PEER` names `{}`, which holds no cases",
                 named.display()
             );
             Some(named)
         }
         None => {
-            let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
-            holds_cases(&beside).then_some(beside)
+            let default_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
+            has_cases(&default_folder).then_some(default_folder)
         }
     }
 }
@@ -213,13 +213,13 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
         .iter()
         .map(|path| ground.resolve(path.as_str().unwrap(), &ground.cwd()).unwrap())
         .collect();
-    let gates: BTreeMap<String, Vec<String>> =
+    let allowed_hosts: BTreeMap<String, Vec<String>> =
         serde_json::from_value(case["serverDomainAllowlists"].clone()).unwrap_or_default();
-    let gates = AllowedHosts::new(&gates);
+    let allowed_hosts = AllowedHosts::new(&allowed_hosts);
     let context = Context {
         sandbox: sandbox.as_ref(),
         sandbox_servers: &["filesystem".to_owned(), "git".to_owned()],
-        ..Context::new(&protected, &gates)
+        ..Context::new(&protected, &allowed_hosts)
     };
     match judge(&policy(ground, case), &context, call) {
         Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reason().rule }),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 type RuleParts = (Value, &'static str);
 
-fn place() -> impl Strategy<Value = &'static str> {
+fn any_path() -> impl Strategy<Value = &'static str> {
     select(vec!["/box", "/box/a", "/a", "/a/b", "/a/b/c", "/ab", "/c", "/"])
 }
 
@@ -31,7 +31,9 @@ fn conditions() -> impl Strategy<Value = Value> {
                 .boxed(),
         ),
         maybe(
-            (path_roles(), place()).prop_map(|(roles, at)| json!({ "roles": roles, "within": at })).boxed(),
+            (path_roles(), any_path())
+                .prop_map(|(roles, at)| json!({ "roles": roles, "within": at }))
+                .boxed(),
         ),
         maybe(Just(json!({ "roles": ["fetch-url"], "allowed": ["ok.org"] })).boxed()),
         maybe(
@@ -68,7 +70,7 @@ fn load(rules: &[RuleParts]) -> ironcurtain_policy::Policy {
 
 fn grants() -> impl Strategy<Value = Vec<PathGrant>> {
     let access = subsequence(vec![Access::Read, Access::Write, Access::Delete], 1..=3);
-    let one = (place(), any::<bool>(), access).prop_map(|(at, tree, access)| {
+    let one = (any_path(), any::<bool>(), access).prop_map(|(at, tree, access)| {
         grant(at, at, if tree { GrantKind::Tree } else { GrantKind::File }, &access)
     });
     prop::collection::vec(one, 0..4)
@@ -76,19 +78,23 @@ fn grants() -> impl Strategy<Value = Vec<PathGrant>> {
 
 fn call() -> impl Strategy<Value = (&'static str, &'static str, Value)> {
     prop_oneof![
-        (select(vec!["read", "delete"]), place()).prop_map(|(tool, at)| (
+        (select(vec!["read", "delete"]), any_path()).prop_map(|(tool, at)| (
             "filesystem",
             tool,
             json!({ "path": at })
         )),
-        place().prop_map(|at| ("filesystem", "write", json!({ "path": at, "content": "x" }))),
-        (place(), place()).prop_map(|(a, b)| (
+        any_path().prop_map(|at| ("filesystem", "write", json!({ "path": at, "content": "x" }))),
+        (any_path(), any_path()).prop_map(|(a, b)| (
             "filesystem",
             "move",
             json!({ "source": a, "destination": b })
         )),
-        prop::collection::vec(place(), 0..4).prop_map(|all| ("filesystem", "many", json!({ "paths": all }))),
-        (url(), place()).prop_map(|(url, at)| ("other", "save", json!({ "url": url, "path": at }))),
+        prop::collection::vec(any_path(), 0..4).prop_map(|all| (
+            "filesystem",
+            "many",
+            json!({ "paths": all })
+        )),
+        (url(), any_path()).prop_map(|(url, at)| ("other", "save", json!({ "url": url, "path": at }))),
         url().prop_map(|url| ("other", "get", json!({ "url": url }))),
         Just(("other", "repo", json!({ "owner": "ACME" }))),
         Just(("other", "mail", json!({ "to": "a@b.c" }))),
@@ -108,7 +114,7 @@ prop_compose! {
         scene.grants = grants;
         scene.protected = protected.into_iter().map(path).collect();
         if gated {
-            scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+            scene.allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
         }
         if !boxed {
             scene.sandbox = None;
@@ -171,7 +177,7 @@ proptest! {
 
     #[test]
     fn additional_protected_path_never_loosens(
-        (mut scene, _) in scene(), (server, tool, arguments) in call(), more in place(),
+        (mut scene, _) in scene(), (server, tool, arguments) in call(), more in any_path(),
     ) {
         let before = severity(&scene.judge(server, tool, &arguments));
         scene.protected = scene.protected.paths().iter().cloned().chain([path(more)]).collect();
@@ -209,12 +215,12 @@ proptest! {
 
     #[test]
     fn several_values_are_as_strict_as_the_strictest(
-        (mut scene, _) in scene(), places in prop::collection::vec(place(), 1..4),
+        (mut scene, _) in scene(), paths in prop::collection::vec(any_path(), 1..4),
     ) {
         scene.sandbox = None;
-        let alone = places.iter().map(|at| severity(&scene.judge("filesystem", "many", &json!({ "paths": [at] }))));
+        let alone = paths.iter().map(|at| severity(&scene.judge("filesystem", "many", &json!({ "paths": [at] }))));
         let strictest = alone.max().unwrap();
-        prop_assert_eq!(severity(&scene.judge("filesystem", "many", &json!({ "paths": places }))), strictest);
+        prop_assert_eq!(severity(&scene.judge("filesystem", "many", &json!({ "paths": paths }))), strictest);
     }
 
     #[test]
@@ -232,11 +238,11 @@ proptest! {
         // Without one of the approvals, the call requires approval again, unless another approval applies to the same
         // value.
         let left_out = scene.approved.pop().unwrap();
-        if !gated && !scene.approved.iter().any(|approved| left_out.is_answered_by(approved)) {
+        if !gated && !scene.approved.iter().any(|approved| left_out.is_approved_by(approved)) {
             let Verdict::Escalate(again) = scene.judge(server, tool, &arguments) else {
                 return Err(TestCaseError::fail("nothing was asked"));
             };
-            prop_assert!(again.values.iter().all(|asked| asked.is_answered_by(&left_out)));
+            prop_assert!(again.values.iter().all(|asked| asked.is_approved_by(&left_out)));
         }
     }
 
@@ -257,7 +263,7 @@ proptest! {
 
     #[test]
     fn a_grant_for_one_access_changes_nothing_for_others(
-        (mut scene, _) in scene(), at in place(),
+        (mut scene, _) in scene(), at in any_path(),
     ) {
         scene.sandbox = None;
         let judged = |scene: &Scene| severity(&scene.judge("filesystem", "write", &json!({ "path": at, "content": "" })));

@@ -17,10 +17,10 @@ fn mail() -> Value {
 
 #[test]
 fn call_without_resources_is_allowed_only_on_server_without_reach() {
-    let says = |reach| scene("allow", reach).says("other", "mail", &mail());
-    assert_eq!(says(ServerReach::Nothing), "allow shut");
-    assert_eq!(says(ServerReach::Something), "escalate ask");
-    assert_eq!(says(ServerReach::Unknown), "escalate ask");
+    let verdict_text = |reach| scene("allow", reach).verdict_text("other", "mail", &mail());
+    assert_eq!(verdict_text(ServerReach::Nothing), "allow shut");
+    assert_eq!(verdict_text(ServerReach::Something), "escalate ask");
+    assert_eq!(verdict_text(ServerReach::Unknown), "escalate ask");
 }
 
 #[test]
@@ -33,25 +33,25 @@ fn call_with_resource_asks_regardless_of_reach() {
         ("other", "open", json!({ "host": "a.org" })),
         ("filesystem", "many", json!({ "paths": ["/box/a", "/b"] })),
     ] {
-        assert_eq!(scene.says(server, tool, &arguments), "escalate ask", "{tool}");
+        assert_eq!(scene.verdict_text(server, tool, &arguments), "escalate ask", "{tool}");
     }
     // A value in the session sandbox does not allow the other values.
     let compare = json!({ "left": "/box/a", "right": "/b" });
-    assert_eq!(scene.says("filesystem", "compare", &compare), "escalate ask");
+    assert_eq!(scene.verdict_text("filesystem", "compare", &compare), "escalate ask");
     // The tool accepts a path, but this call has none.
-    assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow shut");
+    assert_eq!(scene.verdict_text("filesystem", "list", &json!({ "recursive": true })), "allow shut");
 }
 
 #[test]
 fn denying_or_asking_rule_applies_if_the_reach_is_unknown() {
-    let says = |then: &str, reach| {
+    let verdict_text = |then: &str, reach| {
         let rules = [("shut", json!({ "reaches": "nothing" }), then), ("rest", json!({}), "allow")];
-        Scene { reach, ..Scene::new(&rules) }.says("other", "mail", &mail())
+        Scene { reach, ..Scene::new(&rules) }.verdict_text("other", "mail", &mail())
     };
     for then in ["deny", "escalate"] {
-        assert_eq!(says(then, ServerReach::Nothing), format!("{then} shut"));
-        assert_eq!(says(then, ServerReach::Unknown), format!("{then} shut"));
-        assert_eq!(says(then, ServerReach::Something), "allow rest");
+        assert_eq!(verdict_text(then, ServerReach::Nothing), format!("{then} shut"));
+        assert_eq!(verdict_text(then, ServerReach::Unknown), format!("{then} shut"));
+        assert_eq!(verdict_text(then, ServerReach::Something), "allow rest");
     }
 }
 
@@ -60,7 +60,7 @@ fn a_rule_that_denies_the_tool_is_stronger() {
     let deny = ("no", json!({ "tool": ["mail"] }), "deny");
     let free = ("shut", json!({ "reaches": "nothing" }), "allow");
     let scene = Scene { reach: ServerReach::Nothing, ..Scene::new(&[deny, free]) };
-    assert_eq!(scene.says("other", "mail", &mail()), "deny no");
+    assert_eq!(scene.verdict_text("other", "mail", &mail()), "deny no");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn explanation_reports_that_the_reach_prevented_a_match() {
     let passed = |reach, tool: &str, arguments: &Value| {
         let scene = scene("allow", reach);
         let call = scene.call("other", tool, arguments).unwrap();
-        scene.explain(&call).steps[0].passed.clone()
+        scene.explain(&call).steps[0].skipped_rules.clone()
     };
     let in_the_way = [("shut".into(), Mismatch::MayReach)];
     assert_eq!(passed(ServerReach::Something, "mail", &mail()), in_the_way);

@@ -15,7 +15,7 @@ pub(crate) struct Scene {
     pub(crate) policy: Policy,
     pub(crate) sandbox: Option<CanonicalPath>,
     pub(crate) protected: ProtectedPaths,
-    pub(crate) gates: AllowedHosts,
+    pub(crate) allowed_hosts: AllowedHosts,
     pub(crate) grants: Vec<PathGrant>,
     pub(crate) hosts: Vec<HostGrant>,
     pub(crate) tools: Vec<ToolGrant>,
@@ -74,7 +74,7 @@ impl Scene {
             policy: policy(rules),
             sandbox: Some(path("/box")),
             protected: ProtectedPaths::default(),
-            gates: AllowedHosts::default(),
+            allowed_hosts: AllowedHosts::default(),
             grants: Vec::new(),
             hosts: Vec::new(),
             tools: Vec::new(),
@@ -122,7 +122,7 @@ impl Scene {
             sandbox: self.sandbox.as_ref(),
             sandbox_servers: if self.sandbox.is_some() { sandbox_servers() } else { SERVERS },
             protected: &self.protected,
-            gates: &self.gates,
+            allowed_hosts: &self.allowed_hosts,
             grants: &self.grants,
             hosts: &self.hosts,
             tools: &self.tools,
@@ -133,17 +133,17 @@ impl Scene {
     }
 
     /// Judges a call and returns the verdict as `decision rule`.
-    pub(crate) fn says(&self, server: &str, tool: &str, arguments: &Value) -> String {
-        in_words(self.judge(server, tool, arguments))
+    pub(crate) fn verdict_text(&self, server: &str, tool: &str, arguments: &Value) -> String {
+        describe(self.judge(server, tool, arguments))
     }
 
     /// Judges a resolved call and returns the verdict as `decision rule`.
-    pub(crate) fn says_of(&self, call: &ResolvedCall) -> String {
-        in_words(self.judge_call(call))
+    pub(crate) fn verdict_text_of(&self, call: &ResolvedCall) -> String {
+        describe(self.judge_call(call))
     }
 }
 
-fn in_words(verdict: Verdict) -> String {
+fn describe(verdict: Verdict) -> String {
     match verdict {
         Verdict::Allow(permit) => {
             let reasons = std::iter::once(permit.reason()).chain(permit.others());

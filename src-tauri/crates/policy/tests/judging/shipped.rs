@@ -49,15 +49,15 @@ fn the_fourteen_tools_of_the_reference_server_are_annotated_with_their_shapes() 
 #[test]
 fn session_sandbox_is_allowed_and_everything_else_asks() {
     let scene = shipped();
-    let said = |tool: &str, arguments: Value| scene.says("filesystem", tool, &arguments);
+    let verdict = |tool: &str, arguments: Value| scene.verdict_text("filesystem", tool, &arguments);
     assert_eq!(
-        said("read_text_file", json!({ "path": "/box/a", "head": 3 })),
+        verdict("read_text_file", json!({ "path": "/box/a", "head": 3 })),
         "allow structural-sandbox-allow"
     );
-    assert_eq!(said("list_allowed_directories", json!({})), "allow structural-introspection-allow");
-    assert_eq!(said("read_text_file", json!({ "path": "/home/ann/a" })), "escalate ask-before-reading");
+    assert_eq!(verdict("list_allowed_directories", json!({})), "allow structural-introspection-allow");
+    assert_eq!(verdict("read_text_file", json!({ "path": "/home/ann/a" })), "escalate ask-before-reading");
     assert_eq!(
-        said("write_file", json!({ "path": "/home/ann/a", "content": "" })),
+        verdict("write_file", json!({ "path": "/home/ann/a", "content": "" })),
         "escalate ask-before-writing"
     );
     let moved = json!({ "source": "/home/ann/a", "destination": "/box/a" });
@@ -75,8 +75,8 @@ fn call_without_reach_is_allowed_and_asks_if_its_server_may_reach_something() {
         { "toolName": "read_graph", "args": {} }, { "toolName": "search", "args": { "query": ["none"] } },
         { "toolName": "load", "args": { "path": ["read-path"] } } ] } } });
     scene.annotations = Annotations::from_json(&memory.to_string(), "a").unwrap();
-    let said = |scene: &Scene| {
-        let of = |tool: &str, arguments: Value| scene.says("memory", tool, &arguments);
+    let verdict = |scene: &Scene| {
+        let of = |tool: &str, arguments: Value| scene.verdict_text("memory", tool, &arguments);
         [
             of("read_graph", json!({})),
             of("search", json!({ "query": "x" })),
@@ -85,11 +85,11 @@ fn call_without_reach_is_allowed_and_asks_if_its_server_may_reach_something() {
     };
     let (free, asks) = ("allow allow-what-reaches-nothing", "escalate ask-before-anything-else");
     let reads = "escalate ask-before-reading";
-    assert_eq!(said(&scene), [asks, asks, reads]);
+    assert_eq!(verdict(&scene), [asks, asks, reads]);
     scene.reach = ServerReach::Nothing;
-    assert_eq!(said(&scene), [free, free, reads]);
+    assert_eq!(verdict(&scene), [free, free, reads]);
     scene.reach = ServerReach::Something;
-    assert_eq!(said(&scene), [asks, asks, reads]);
+    assert_eq!(verdict(&scene), [asks, asks, reads]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn dry_run_edit_asks_to_read() {
 #[test]
 fn credentials_are_refused_and_so_is_searching_a_home() {
     let scene = shipped();
-    let read = |at: &str| scene.says("filesystem", "read_file", &json!({ "path": at }));
+    let read = |at: &str| scene.verdict_text("filesystem", "read_file", &json!({ "path": at }));
     for at in ["/home/ann/.ssh/id_ed25519", "/home/ann/.netrc", "/etc/shadow", "/proc/1/environ", "/dev/sda"]
     {
         assert_eq!(read(at), "deny structural-protected-path", "{at}");
@@ -120,11 +120,17 @@ fn credentials_are_refused_and_so_is_searching_a_home() {
             "search_files" => json!({ "path": at, "pattern": "*" }),
             _ => json!({ "path": at }),
         };
-        assert_eq!(scene.says("filesystem", tool, &below("/home/ann")), "deny structural-protected-path");
-        assert_eq!(scene.says("filesystem", tool, &below("/home/ann/src")), "escalate ask-before-reading");
+        assert_eq!(
+            scene.verdict_text("filesystem", tool, &below("/home/ann")),
+            "deny structural-protected-path"
+        );
+        assert_eq!(
+            scene.verdict_text("filesystem", tool, &below("/home/ann/src")),
+            "escalate ask-before-reading"
+        );
     }
     assert_eq!(
-        scene.says("filesystem", "list_directory", &json!({ "path": "/home/ann" })),
+        scene.verdict_text("filesystem", "list_directory", &json!({ "path": "/home/ann" })),
         "escalate ask-before-reading"
     );
 }
@@ -147,13 +153,17 @@ fn arguments_that_do_not_fit_the_declared_shape_are_refused() {
         ("list_allowed_directories", json!({ "x": 1 })),
     ] {
         assert_eq!(
-            scene.says("filesystem", tool, &arguments),
+            scene.verdict_text("filesystem", tool, &arguments),
             "deny structural-invalid-argument",
             "{arguments}"
         );
     }
     assert_eq!(
-        scene.says("filesystem", "list_directory_with_sizes", &json!({ "path": "/box", "sortBy": "size" })),
+        scene.verdict_text(
+            "filesystem",
+            "list_directory_with_sizes",
+            &json!({ "path": "/box", "sortBy": "size" })
+        ),
         "allow structural-sandbox-allow"
     );
 }

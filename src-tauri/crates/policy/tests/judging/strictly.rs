@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Returns copies of a value. In each copy, a different object is replaced with a list of its values.
 fn with_a_list_for_an_object(whole: &Value) -> Vec<Value> {
-    let places = |value: &Value| match value {
+    let child_keys = |value: &Value| match value {
         Value::Object(fields) => fields.keys().cloned().collect(),
         Value::Array(items) => (0..items.len()).map(|index| index.to_string()).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
@@ -15,7 +15,7 @@ fn with_a_list_for_an_object(whole: &Value) -> Vec<Value> {
     let mut pointers = vec![String::new()];
     while let Some(pointer) = pointers.pop() {
         let value = whole.pointer(&pointer).unwrap();
-        pointers.extend(places(value).into_iter().map(|place: String| format!("{pointer}/{place}")));
+        pointers.extend(child_keys(value).into_iter().map(|key: String| format!("{pointer}/{key}")));
         // The arguments of an example are passed on unchanged.
         if let Some(fields) = value.as_object().filter(|_| !pointer.contains("/arguments/")) {
             let mut other = whole.clone();
@@ -74,7 +74,7 @@ fn version_may_be_written_with_a_fraction() {
 
 #[test]
 fn type_error_has_its_location() {
-    let told = |conditions: Value| {
+    let error = |conditions: Value| {
         let rule = json!({ "name": "r", "if": conditions, "then": "allow" });
         let file = json!({ "rules": [rule] }).to_string();
         Policy::from_json(&file, "p.json", &spelled, &DynamicLists::default()).unwrap_err().to_string()
@@ -88,7 +88,7 @@ fn type_error_has_its_location() {
         (json!({ "tool": ["t", null] }), "tool[1]"),
         (json!({ "paths": null }), "paths"),
     ] {
-        let error = told(conditions);
+        let error = error(conditions);
         assert!(error.starts_with(&at(field)), "{error}");
         assert!(!error.contains("struct") && !error.contains("sequence"), "{error}");
     }
@@ -97,7 +97,7 @@ fn type_error_has_its_location() {
 #[test]
 fn byte_order_mark_is_reported() {
     let load = |text: &str| DynamicLists::from_json(text, "l").map(drop).map_err(|error| error.to_string());
-    let marked = "`l`, line 1: it begins with a byte order mark: save it as UTF-8 without one";
+    let marked = "`l`, line 1: it begins with a byte order mark; save it as UTF-8 without one";
     assert_eq!(load("\u{feff}{\"lists\":{}}"), Err(marked.to_owned()));
     assert_eq!(load("{\"lists\":{}}"), Ok(()));
 }

@@ -21,12 +21,15 @@ fn protected_path_is_refused_regardless_of_grants_and_answers() {
         ("move", json!({ "source": "/a", "destination": "/home/ann/.ssh/id" })),
     ] {
         assert_eq!(
-            scene.says("filesystem", tool, &arguments),
+            scene.verdict_text("filesystem", tool, &arguments),
             "deny structural-protected-path",
             "{arguments}"
         );
     }
-    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/home/ann/.sshd" })), "allow grant");
+    assert_eq!(
+        scene.verdict_text("filesystem", "read", &json!({ "path": "/home/ann/.sshd" })),
+        "allow grant"
+    );
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn recursion_above_a_protected_path_is_refused() {
         ("move", json!({ "source": "/home/ann", "destination": "/a" })),
     ] {
         assert_eq!(
-            scene.says("filesystem", tool, &arguments),
+            scene.verdict_text("filesystem", tool, &arguments),
             "deny structural-protected-path",
             "{arguments}"
         );
@@ -54,7 +57,7 @@ fn recursion_above_a_protected_path_is_refused() {
         ("list", json!({ "path": "/home/ann", "recursive": false })),
         ("list", json!({ "path": "/home/ann" })),
     ] {
-        assert_eq!(scene.says("filesystem", tool, &arguments), "allow all", "{arguments}");
+        assert_eq!(scene.verdict_text("filesystem", tool, &arguments), "allow all", "{arguments}");
     }
 }
 
@@ -65,7 +68,7 @@ fn read_only_path_can_be_read_but_not_changed_or_removed() {
         (path("/w/app/target/debug"), ReadOnlyReason::OurPrograms),
         (path("/home/ann/.cursor/mcp.json"), ReadOnlyReason::ClientConfiguration),
     ];
-    let kept = kept.map(|(path, is)| ReadOnlyPath { path, is });
+    let kept = kept.map(|(path, reason)| ReadOnlyPath { path, reason });
     scene.protected = ProtectedPaths::default().with_read_only(kept.into());
     scene.grants = vec![grant("g", "/", GrantKind::Tree, &[Access::Read, Access::Write, Access::Delete])];
     let denied = |tool, arguments: Value| match scene.judge("filesystem", tool, &arguments) {
@@ -86,7 +89,7 @@ fn read_only_path_can_be_read_but_not_changed_or_removed() {
         ("delete", json!({ "path": "/w/app/target/debugger" })),
         ("read", json!({ "path": "/home/ann/.cursor/mcp.json" })),
     ] {
-        assert_eq!(scene.says("filesystem", tool, &arguments), "allow grant", "{tool} {arguments}");
+        assert_eq!(scene.verdict_text("filesystem", tool, &arguments), "allow grant", "{tool} {arguments}");
     }
 }
 
@@ -94,9 +97,9 @@ fn read_only_path_can_be_read_but_not_changed_or_removed() {
 fn writing_autostart_files_in_a_project_asks_despite_rules_and_grants() {
     let mut scene = Scene::allowing_all();
     let asks = "escalate structural-starts-programs";
-    let write = |scene: &Scene, at: &str| scene.says("filesystem", "write", &json!({ "path": at }));
+    let write = |scene: &Scene, at: &str| scene.verdict_text("filesystem", "write", &json!({ "path": at }));
     assert_eq!(write(&scene, "/w/app/.mcp.json"), "allow all");
-    scene.protected = ProtectedPaths::default().asking_about(IN_PROJECT);
+    scene.protected = ProtectedPaths::default().with_autostart_files(IN_PROJECT);
     for name in [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"] {
         assert_eq!(write(&scene, &format!("/w/app/{name}")), asks, "{name}");
     }
@@ -113,11 +116,14 @@ fn writing_autostart_files_in_a_project_asks_despite_rules_and_grants() {
     {
         assert!(write(&scene, other).starts_with("allow"), "{other}");
     }
-    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/w/app/.mcp.json" })), "allow grant");
+    assert_eq!(
+        scene.verdict_text("filesystem", "read", &json!({ "path": "/w/app/.mcp.json" })),
+        "allow grant"
+    );
     // Moving a folder may create an autostart file inside it.
     let moved = |to: &str| {
         let call = json!({ "source": "/box/x", "destination": to });
-        scene.says("filesystem", "move", &call)
+        scene.verdict_text("filesystem", "move", &call)
     };
     assert_eq!(moved("/w/app/.cursor"), asks);
     assert!(
@@ -136,7 +142,7 @@ fn a_sandbox_in_a_protected_folder_is_open_and_its_neighbours_are_not() {
     let mut scene = Scene::new(&[]);
     scene.sandbox = Some(path("/state/sessions/1/sandbox"));
     scene.protected = [path("/state"), path("/state/sessions/1/sandbox/.keys")].into_iter().collect();
-    let read = |at: &str| scene.says("filesystem", "read", &json!({ "path": at }));
+    let read = |at: &str| scene.verdict_text("filesystem", "read", &json!({ "path": at }));
     assert_eq!(read("/state/sessions/1/sandbox/a"), "allow structural-sandbox-allow");
     assert_eq!(read("/state/sessions/1/sandbox/.keys/k"), "deny structural-protected-path");
     assert_eq!(read("/state/sessions/1/session.log"), "deny structural-protected-path");
@@ -151,7 +157,7 @@ fn listing_allowed_folders_is_allowed_only_on_the_filesystem_server() {
     let servers = json!({ "filesystem": { "tools": [tool] }, "other": { "tools": [tool] } });
     let file = json!({ "servers": servers }).to_string();
     scene.annotations = Annotations::from_json(&file, "annotations.json").unwrap();
-    let ask = |server: &str, arguments| scene.says(server, "list_allowed_directories", &arguments);
+    let ask = |server: &str, arguments| scene.verdict_text(server, "list_allowed_directories", &arguments);
     assert_eq!(ask("filesystem", json!({})), "allow structural-introspection-allow");
     assert_eq!(ask("other", json!({})), "deny default-deny");
     assert_eq!(ask("filesystem", json!({ "x": 1 })), "deny default-deny");
@@ -160,30 +166,34 @@ fn listing_allowed_folders_is_allowed_only_on_the_filesystem_server() {
 #[test]
 fn sandbox_decides_only_roles_entirely_inside_it_on_its_servers() {
     let mut scene = Scene::new(&[]);
-    let said = |scene: &Scene, tool: &str, arguments: Value| scene.says("filesystem", tool, &arguments);
-    assert_eq!(said(&scene, "read", json!({ "path": "/box/a" })), "allow structural-sandbox-allow");
-    assert_eq!(said(&scene, "read", json!({ "path": "/boxes/a" })), "deny default-deny");
-    assert_eq!(said(&scene, "many", json!({ "paths": ["/box/a", "/b"] })), "deny default-deny");
-    assert_eq!(said(&scene, "move", json!({ "source": "/box/a", "destination": "/b" })), "deny default-deny");
-    assert_eq!(scene.says("other", "read", &json!({ "path": "/box/a" })), "deny default-deny");
+    let verdict =
+        |scene: &Scene, tool: &str, arguments: Value| scene.verdict_text("filesystem", tool, &arguments);
+    assert_eq!(verdict(&scene, "read", json!({ "path": "/box/a" })), "allow structural-sandbox-allow");
+    assert_eq!(verdict(&scene, "read", json!({ "path": "/boxes/a" })), "deny default-deny");
+    assert_eq!(verdict(&scene, "many", json!({ "paths": ["/box/a", "/b"] })), "deny default-deny");
+    assert_eq!(
+        verdict(&scene, "move", json!({ "source": "/box/a", "destination": "/b" })),
+        "deny default-deny"
+    );
+    assert_eq!(scene.verdict_text("other", "read", &json!({ "path": "/box/a" })), "deny default-deny");
     scene.grants = vec![grant("g", "/b", GrantKind::File, &[Access::Read])];
-    let mixed = said(&scene, "many", json!({ "paths": ["/box/a", "/b"] }));
+    let mixed = verdict(&scene, "many", json!({ "paths": ["/box/a", "/b"] }));
     assert_eq!(mixed, "allow structural-sandbox-allow+grant");
 }
 
 #[test]
 fn path_in_the_sandbox_is_judged_with_the_other_values_of_its_role() {
     let scene = Scene::new(&[("b", json!({ "paths": { "roles": ["read-path"], "within": "/b" } }), "allow")]);
-    let said = |paths: Value| scene.says("filesystem", "many", &json!({ "paths": paths }));
-    assert_eq!(said(json!(["/box/a", "/b/x"])), "deny default-deny");
-    assert_eq!(said(json!(["/box/a"])), "allow structural-sandbox-allow");
-    assert_eq!(said(json!(["/b/x"])), "allow b");
+    let verdict = |paths: Value| scene.verdict_text("filesystem", "many", &json!({ "paths": paths }));
+    assert_eq!(verdict(json!(["/box/a", "/b/x"])), "deny default-deny");
+    assert_eq!(verdict(json!(["/box/a"])), "allow structural-sandbox-allow");
+    assert_eq!(verdict(json!(["/b/x"])), "allow b");
 }
 
 #[test]
 fn gate_and_rule_ask_about_a_value_once() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
-    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec![])]));
+    scene.allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec![])]));
     let Verdict::Escalate(escalation) = scene.judge("other", "get", &json!({ "url": "https://a.org/" }))
     else {
         panic!()
@@ -194,35 +204,35 @@ fn gate_and_rule_ask_about_a_value_once() {
 
 #[test]
 fn address_outside_the_gate_asks_unless_a_rule_denies() {
-    let gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+    let allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
     let evil = json!({ "url": "https://evil.net/x" });
     let with = |rules: &[(&str, Value, &str)]| {
         let mut scene = Scene::new(rules);
-        scene.gates = gates.clone();
+        scene.allowed_hosts = allowed_hosts.clone();
         scene
     };
     let open = with(&[("all", json!({}), "allow")]);
-    assert_eq!(open.says("other", "get", &evil), "escalate structural-domain-escalate");
-    assert_eq!(open.says("other", "get", &json!({ "url": "https://ok.org/x" })), "allow all");
+    assert_eq!(open.verdict_text("other", "get", &evil), "escalate structural-domain-escalate");
+    assert_eq!(open.verdict_text("other", "get", &json!({ "url": "https://ok.org/x" })), "allow all");
     assert_eq!(
-        open.says("other", "get", &json!({ "url": "not a url" })),
+        open.verdict_text("other", "get", &json!({ "url": "not a url" })),
         "escalate structural-domain-escalate"
     );
     let shut = with(&[("no", json!({ "roles": ["fetch-url"] }), "deny")]);
-    assert_eq!(shut.says("other", "get", &evil), "deny no");
+    assert_eq!(shut.verdict_text("other", "get", &evil), "deny no");
     let save = json!({ "url": "https://evil.net/x", "path": "/a" });
     assert_eq!(
-        with(&[("no", json!({ "roles": ["write-path"] }), "deny")]).says("other", "save", &save),
+        with(&[("no", json!({ "roles": ["write-path"] }), "deny")]).verdict_text("other", "save", &save),
         "deny no"
     );
     let mut uncovered = with(&[]);
-    assert_eq!(uncovered.says("other", "get", &evil), "escalate structural-domain-escalate");
+    assert_eq!(uncovered.verdict_text("other", "get", &evil), "escalate structural-domain-escalate");
     let Verdict::Escalate(escalation) = uncovered.judge("other", "get", &evil) else { panic!() };
     uncovered.approved = escalation.values;
-    assert_eq!(uncovered.says("other", "get", &evil), "allow structural-domain-escalate");
+    assert_eq!(uncovered.verdict_text("other", "get", &evil), "allow structural-domain-escalate");
     let other = json!({ "url": "https://worse.net/x" });
-    assert_eq!(uncovered.says("other", "get", &other), "escalate structural-domain-escalate");
-    assert_eq!(uncovered.says("other", "save", &save), "deny default-deny");
+    assert_eq!(uncovered.verdict_text("other", "get", &other), "escalate structural-domain-escalate");
+    assert_eq!(uncovered.verdict_text("other", "save", &save), "deny default-deny");
 }
 
 #[test]
@@ -230,19 +240,19 @@ fn granted_host_needs_no_approval_on_its_port_unless_a_rule_denies() {
     let get = |url: &str| json!({ "url": url });
     let granting = |rules: &[(&str, Value, &str)], port: u16| {
         let mut scene = Scene::new(rules);
-        scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec![])]));
+        scene.allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec![])]));
         scene.hosts = vec![HostGrant { id: "g".into(), created_ms: 1000, host: "a.org".into(), port }];
         scene
     };
     let asks = [("ask", json!({}), "escalate")];
     let scene = granting(&asks, 443);
-    assert_eq!(scene.says("other", "get", &get("https://A.org./x")), "allow grant");
+    assert_eq!(scene.verdict_text("other", "get", &get("https://A.org./x")), "allow grant");
     for url in ["http://a.org/x", "https://a.org:8443/", "https://b.a.org/", "https://a.org.evil.net/"] {
-        let said = scene.says("other", "get", &get(url));
-        assert_eq!(said, "escalate structural-domain-escalate", "{url}");
+        let verdict = scene.verdict_text("other", "get", &get(url));
+        assert_eq!(verdict, "escalate structural-domain-escalate", "{url}");
     }
     let shut = granting(&[("no", json!({ "roles": ["fetch-url"] }), "deny")], 443);
-    assert_eq!(shut.says("other", "get", &get("https://a.org/x")), "deny no");
+    assert_eq!(shut.verdict_text("other", "get", &get("https://a.org/x")), "deny no");
     // For a repository, the grant covers only the connection to the host.
     let push = |scene: &Scene| {
         let arguments = fields(&json!({ "path": "/r", "remote": "git@a.org:o/r" }));
@@ -260,8 +270,8 @@ fn granted_host_needs_no_approval_on_its_port_unless_a_rule_denies() {
 fn a_host_with_a_port_is_open_on_that_port_alone() {
     let mut scene = Scene::allowing_all();
     let hosts = ["a.org:8443", "*.b.org:80", "[::1]:3000", "localhost:3000", "c.org"].map(str::to_owned);
-    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
-    let said = |url: &str| scene.says("other", "get", &json!({ "url": url }));
+    scene.allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
+    let verdict = |url: &str| scene.verdict_text("other", "get", &json!({ "url": url }));
     for url in [
         "https://a.org:8443/",
         "http://x.b.org/",
@@ -269,10 +279,10 @@ fn a_host_with_a_port_is_open_on_that_port_alone() {
         "http://localhost:3000/x",
         "http://c.org/",
     ] {
-        assert_eq!(said(url), "allow all", "{url}");
+        assert_eq!(verdict(url), "allow all", "{url}");
     }
     for url in ["https://a.org/", "https://x.b.org/", "http://localhost/", "http://[::1]/"] {
-        assert_eq!(said(url), "escalate structural-domain-escalate", "{url}");
+        assert_eq!(verdict(url), "escalate structural-domain-escalate", "{url}");
     }
 }
 
@@ -280,8 +290,8 @@ fn a_host_with_a_port_is_open_on_that_port_alone() {
 fn remote_without_a_port_uses_the_port_of_its_scheme() {
     let mut scene = Scene::allowing_all();
     let hosts = ["ssh.org:22", "git.org:9418", "web.org:443"].map(str::to_owned);
-    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
-    let said = |url: &str| scene.says("other", "push", &json!({ "path": "/r", "remote": url }));
+    scene.allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
+    let verdict = |url: &str| scene.verdict_text("other", "push", &json!({ "path": "/r", "remote": url }));
     // The last host ends in another script's full stop, which git would escape before passing it to ssh.
     let known = [
         "ssh://git@ssh.org/a",
@@ -291,7 +301,7 @@ fn remote_without_a_port_uses_the_port_of_its_scheme() {
         "https://web.org\u{3002}/a",
     ];
     for url in known {
-        assert_eq!(said(url), "allow all", "{url}");
+        assert_eq!(verdict(url), "allow all", "{url}");
     }
     for url in [
         "git://ssh.org/a",
@@ -300,68 +310,69 @@ fn remote_without_a_port_uses_the_port_of_its_scheme() {
         "ssh://git@ssh.org:443/a",
         "ssh://git@ssh.org\u{3002}/a",
     ] {
-        assert_eq!(said(url), "escalate structural-domain-escalate", "{url}");
+        assert_eq!(verdict(url), "escalate structural-domain-escalate", "{url}");
     }
 }
 
 #[test]
 fn unknown_remote_does_not_bypass_the_gate() {
     let mut scene = Scene::new(&[("all", json!({}), "allow")]);
-    let said = |scene: &Scene, remote: Option<&str>| {
+    let verdict = |scene: &Scene, remote: Option<&str>| {
         let arguments = fields(&json!({ "path": "/r", "remote": remote }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let call = plan.resolve(vec![Fact::Path(path("/r")), Fact::Remotes(vec![])]).unwrap();
         severity(&scene.judge_call(&call))
     };
     for remote in [Some("nowhere"), Some(""), None] {
-        assert_eq!(said(&scene, remote), 0, "{remote:?} without a gate");
+        assert_eq!(verdict(&scene, remote), 0, "{remote:?} without a gate");
     }
-    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
+    scene.allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
     for remote in [Some("nowhere"), Some(""), None] {
-        assert_eq!(said(&scene, remote), 1, "{remote:?}");
+        assert_eq!(verdict(&scene, remote), 1, "{remote:?}");
     }
 }
 
 #[test]
 fn gate_does_not_ask_about_unknown_addresses_without_a_rule() {
-    let said = |rules: &[(&str, Value, &str)], hosts: &[&str], url: &str| {
+    let verdict = |rules: &[(&str, Value, &str)], hosts: &[&str], url: &str| {
         let mut scene = Scene::new(rules);
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-        scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts)]));
-        scene.says("other", "get", &json!({ "url": url }))
+        scene.allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts)]));
+        scene.verdict_text("other", "get", &json!({ "url": url }))
     };
     let (asked, refused) = ("escalate structural-domain-escalate", "deny default-deny");
     for url in ["ftp://ok.org/x", "gopher://ok.org"] {
-        assert_eq!(said(&[], &["ok.org"], url), refused, "{url}");
-        assert_eq!(said(&[("all", json!({}), "allow")], &["ok.org"], url), asked, "{url}");
+        assert_eq!(verdict(&[], &["ok.org"], url), refused, "{url}");
+        assert_eq!(verdict(&[("all", json!({}), "allow")], &["ok.org"], url), asked, "{url}");
     }
     for url in ["ftp://a.org/x", "http://", "nothing"] {
-        assert_eq!(said(&[], &["ok.org"], url), asked, "{url}");
-        assert_eq!(said(&[], &["*"], url), refused, "{url}");
+        assert_eq!(verdict(&[], &["ok.org"], url), asked, "{url}");
+        assert_eq!(verdict(&[], &["*"], url), refused, "{url}");
     }
-    assert_eq!(said(&[], &["ok.org"], "https://a.org/"), asked);
-    assert_eq!(said(&[], &["ok.org"], "http://localhost/"), asked);
-    assert_eq!(said(&[], &["*"], "http://localhost/"), refused);
-    assert_eq!(said(&[], &["*"], "http://1.2.3.4/"), asked);
+    assert_eq!(verdict(&[], &["ok.org"], "https://a.org/"), asked);
+    assert_eq!(verdict(&[], &["ok.org"], "http://localhost/"), asked);
+    assert_eq!(verdict(&[], &["*"], "http://localhost/"), refused);
+    assert_eq!(verdict(&[], &["*"], "http://1.2.3.4/"), asked);
 }
 
 #[test]
 fn gate_does_not_ask_about_unknown_addresses_if_another_value_is_denied() {
     let remotes = json!({ "roles": ["git-remote-url"] });
-    let said = |then: &str, facts: &[&str]| {
+    let verdict = |then: &str, facts: &[&str]| {
         let mut scene = Scene::new(&[("remotes", remotes.clone(), then)]);
-        scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+        scene.allowed_hosts =
+            AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
         let arguments = fields(&json!({ "path": "/r", "remote": "https://ok.org/x" }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let remotes = facts.iter().map(|text| (*text).to_owned()).collect();
         let call = plan.resolve(vec![Fact::Path(path("/r")), Fact::Remotes(remotes)]).unwrap();
-        scene.says_of(&call)
+        scene.verdict_text_of(&call)
     };
     for then in ["allow", "escalate"] {
         // No rule covers the repository, and approval of an unknown address would not change that.
-        assert_eq!(said(then, &["(not known)"]), "deny default-deny", "{then}");
-        assert_eq!(said(then, &["https://ok.org/x"]), "deny default-deny", "{then}");
-        assert_eq!(said(then, &["https://evil.net/x"]), "escalate structural-domain-escalate", "{then}");
+        assert_eq!(verdict(then, &["(not known)"]), "deny default-deny", "{then}");
+        assert_eq!(verdict(then, &["https://ok.org/x"]), "deny default-deny", "{then}");
+        assert_eq!(verdict(then, &["https://evil.net/x"]), "escalate structural-domain-escalate", "{then}");
     }
 }
 
@@ -372,7 +383,7 @@ fn empty_address_does_not_bypass_the_gate_without_git() {
         severity(&scene.judge("other", "push", &json!({ "path": "/r", "remote": remote })))
     };
     assert_eq!(push(&scene, &json!("")), 0);
-    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
+    scene.allowed_hosts = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
     assert_eq!(push(&scene, &json!("")), 1);
     assert_eq!(push(&scene, &Value::Null), 0);
 }
@@ -380,17 +391,18 @@ fn empty_address_does_not_bypass_the_gate_without_git() {
 #[test]
 fn gate_asks_about_remotes_from_git_if_a_rule_covers_them() {
     let path_only = [("path", json!({ "roles": ["read-path"] }), "allow")];
-    let said = |rules: &[(&str, Value, &str)], remote: &Value| {
+    let verdict = |rules: &[(&str, Value, &str)], remote: &Value| {
         let mut scene = Scene::new(rules);
-        scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+        scene.allowed_hosts =
+            AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
         let arguments = fields(&json!({ "path": "/r", "remote": remote }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let facts = vec![Fact::Path(path("/r")), Fact::Remotes(vec!["https://evil.net/x".to_owned()])];
         severity(&scene.judge_call(&plan.resolve(facts).unwrap()))
     };
     for absent in [Value::Null, json!("")] {
-        assert_eq!(said(&[("all", json!({}), "allow")], &absent), 1);
-        assert_eq!(said(&path_only, &absent), 2);
+        assert_eq!(verdict(&[("all", json!({}), "allow")], &absent), 1);
+        assert_eq!(verdict(&path_only, &absent), 2);
     }
-    assert_eq!(said(&path_only, &json!("origin")), 1);
+    assert_eq!(verdict(&path_only, &json!("origin")), 1);
 }

@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, fields};
 use ironcurtain_policy::{
-    ApprovalSubject, Fact, ResolvedCall, ServerReach, SettledBy, ToolGrant, ToolScope, ToolUse, Unannotated,
+    ApprovalSubject, Fact, ResolvedCall, ServerReach, StepBasis, ToolGrant, ToolScope, ToolUse, Unannotated,
     Verdict,
 };
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ fn call(scene: &Scene, tool: &str, arguments: &Value) -> ResolvedCall {
     plan.resolve([]).unwrap()
 }
 
-fn says(rules: &[(&str, Value, &str)], reach: ServerReach) -> String {
+fn verdict_text(rules: &[(&str, Value, &str)], reach: ServerReach) -> String {
     let scene = Scene { reach, ..Scene::new(rules) };
-    scene.says_of(&call(&scene, "zap", &json!({ "path": "/a/b", "url": "https://a.org" })))
+    scene.verdict_text_of(&call(&scene, "zap", &json!({ "path": "/a/b", "url": "https://a.org" })))
 }
 
 fn ask() -> (&'static str, Value, &'static str) {
@@ -50,9 +50,9 @@ fn unannotated_call_asks_as_a_whole_and_approval_is_for_this_call() {
     assert_eq!(&*escalation.by.reason, reason);
     let [asked] = &*escalation.values else { panic!("{:?}", escalation.values) };
     assert_eq!(asked.subject, ApprovalSubject::Call);
-    assert_eq!(scene.explain(&call).steps[0].settled_by, SettledBy::Unannotated);
+    assert_eq!(scene.explain(&call).steps[0].basis, StepBasis::Unannotated);
     scene.approved = escalation.values;
-    assert_eq!(scene.says_of(&call), "allow structural-unannotated");
+    assert_eq!(scene.verdict_text_of(&call), "allow structural-unannotated");
 }
 
 #[test]
@@ -67,14 +67,14 @@ fn only_a_rule_for_calls_without_reach_allows_an_unannotated_tool() {
         // A rule that requires approval for certain roles might cover the call, so it also applies.
         vec![("some", json!({ "roles": ["read-path"] }), "escalate"), shut()],
     ] {
-        assert_eq!(says(&rules, ServerReach::Nothing), ASKED, "{rules:?}");
+        assert_eq!(verdict_text(&rules, ServerReach::Nothing), ASKED, "{rules:?}");
     }
     let rules = [shut(), ask()];
-    assert_eq!(says(&rules, ServerReach::Nothing), "allow shut");
-    assert_eq!(says(&rules, ServerReach::Something), ASKED);
-    assert_eq!(says(&rules, ServerReach::Unknown), ASKED);
+    assert_eq!(verdict_text(&rules, ServerReach::Nothing), "allow shut");
+    assert_eq!(verdict_text(&rules, ServerReach::Something), ASKED);
+    assert_eq!(verdict_text(&rules, ServerReach::Unknown), ASKED);
     // A call is denied if no rule requires approval for it.
-    assert_eq!(says(&[allow("all", json!({}))], ServerReach::Nothing), "deny default-deny");
+    assert_eq!(verdict_text(&[allow("all", json!({}))], ServerReach::Nothing), "deny default-deny");
 }
 
 #[test]
@@ -86,35 +86,35 @@ fn deny_rule_about_arguments_denies_an_unannotated_tool() {
         json!({ "domains": { "roles": ["fetch-url"], "allowed": ["evil.example"] } }),
     ] {
         let no = || ("no", condition.clone(), "deny");
-        assert_eq!(says(&[no(), ask()], ServerReach::Nothing), "deny no", "{condition}");
+        assert_eq!(verdict_text(&[no(), ask()], ServerReach::Nothing), "deny no", "{condition}");
         let some = ("some", json!({ "roles": ["read-path"] }), "escalate");
-        assert_eq!(says(&[some, no(), ask()], ServerReach::Nothing), "deny no", "{condition}");
+        assert_eq!(verdict_text(&[some, no(), ask()], ServerReach::Nothing), "deny no", "{condition}");
     }
     let elsewhere = ("no", json!({ "server": ["another"] }), "deny");
-    assert_eq!(says(&[elsewhere, ask()], ServerReach::Something), ASKED);
+    assert_eq!(verdict_text(&[elsewhere, ask()], ServerReach::Something), ASKED);
 }
 
 #[test]
 fn grant_for_unannotated_tool_covers_only_these_arguments_and_no_annotated_tool() {
     let mut scene = Scene::new(&[ask()]);
     let given = json!({ "b": { "y": 1, "x": [2] }, "a": null });
-    let tool = ToolUse::of(&call(&scene, "zap", &given)).unwrap();
+    let tool = ToolUse::from_call(&call(&scene, "zap", &given)).unwrap();
     assert!(tool.is_exact());
     assert_eq!(tool.to_string(), r#"zap with just {"a":null,"b":{"x":[2],"y":1}}"#);
     scene.tools = vec![ToolGrant { id: "g".to_owned(), created_ms: 1000, scope: ToolScope::Use(tool) }];
-    let of = |tool: &str, arguments: Value| scene.says_of(&call(&scene, tool, &arguments));
+    let of = |tool: &str, arguments: Value| scene.verdict_text_of(&call(&scene, tool, &arguments));
     assert_eq!(of("zap", json!({ "a": null, "b": { "x": [2], "y": 1 } })), "allow grant");
     for other in [json!({ "b": { "y": 1, "x": [2] } }), json!({ "a": null, "b": { "x": [3], "y": 1 } })] {
         assert_eq!(of("zap", other), ASKED);
     }
     assert_eq!(of("zip", given), ASKED);
     // A grant for an unannotated tool's call without arguments does not cover calls to an annotated tool.
-    let tool = ToolUse::of(&call(&scene, "unknown", &json!({}))).unwrap();
+    let tool = ToolUse::from_call(&call(&scene, "unknown", &json!({}))).unwrap();
     let known = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
-    assert_ne!(tool.values(), ToolUse::of(&known).unwrap().values());
+    assert_ne!(tool.values(), ToolUse::from_call(&known).unwrap().values());
     let denied = Scene { policy: crate::scene::policy(&[("no", json!({}), "deny")]), ..scene };
     assert_eq!(
-        denied.says_of(&call(&denied, "zap", &json!({ "a": null, "b": { "x": [2], "y": 1 } }))),
+        denied.verdict_text_of(&call(&denied, "zap", &json!({ "a": null, "b": { "x": [2], "y": 1 } }))),
         "deny no"
     );
 }

@@ -11,15 +11,15 @@ use tokio_rustls::rustls::{
 
 /// Verifier that requires an Ed25519 key and a signature of the handshake made with that key.
 #[derive(Debug)]
-pub(super) struct ProvesKey(WebPkiSupportedAlgorithms);
+pub(super) struct KeyPossessionVerifier(WebPkiSupportedAlgorithms);
 
-impl ProvesKey {
+impl KeyPossessionVerifier {
     pub(super) fn new() -> Self {
         Self(provider::default_provider().signature_verification_algorithms)
     }
 
     fn check(key: &CertificateDer<'_>, rest: &[CertificateDer<'_>]) -> Result<(), rustls::Error> {
-        let is_key = rest.is_empty() && PeerKey::of(key).is_some();
+        let is_key = rest.is_empty() && PeerKey::from_der(key).is_some();
         is_key.then_some(()).ok_or_else(|| CertificateError::BadEncoding.into())
     }
 
@@ -34,7 +34,7 @@ impl ProvesKey {
     }
 }
 
-impl ServerCertVerifier for ProvesKey {
+impl ServerCertVerifier for KeyPossessionVerifier {
     fn verify_server_cert(
         &self,
         key: &CertificateDer<'_>,
@@ -73,7 +73,7 @@ impl ServerCertVerifier for ProvesKey {
     }
 }
 
-impl ClientCertVerifier for ProvesKey {
+impl ClientCertVerifier for KeyPossessionVerifier {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -26,7 +26,7 @@ pub(crate) struct Watched {
 /// Starts watching and adds the paths that must be read-only to `spec`.
 pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, Box<dyn Error>> {
     let mut watcher = Watcher::new(spec.state_dir.as_ref())?;
-    watcher.begin(NAME, rules)?;
+    watcher.add_sandbox(NAME, rules)?;
     let roots = match &spec.view {
         View::Roots { session_dir, .. } => vec![session_dir.clone()],
         View::HostRead { session_dir, allow_write, .. } => {
@@ -35,10 +35,10 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
         View::Served { session_dir, .. } => session_dir.iter().cloned().collect(),
     };
     for root in roots {
-        spec.closed.extend(watcher.open(NAME, &root)?);
+        spec.read_only.extend(watcher.open_root(NAME, &root)?);
     }
     for mount in spec.mounts.iter_mut().filter(|mount| mount.access == MountAccess::ReadWrite) {
-        mount.closed = watcher.open(NAME, &mount.path)?;
+        mount.read_only = watcher.open_root(NAME, &mount.path)?;
     }
     let (stopped, stop) = io::pipe()?;
     let work = thread::spawn(move || {
@@ -51,10 +51,10 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
             // Ignores the error: an interrupted poll only causes one more check.
             let _ = poll(&mut polled, None);
             let [_, ended] = polled.map(|polled| !polled.revents().is_empty());
-            found.extend(watcher.read().into_iter().map(|(_, finding)| finding));
+            found.extend(watcher.process_events().into_iter().map(|(_, finding)| finding));
             if ended {
                 let (last, journal) = watcher.finish(NAME);
-                journal.into_iter().for_each(FinishedJournal::forget);
+                journal.into_iter().for_each(FinishedJournal::delete);
                 found.extend(last);
                 return found;
             }

@@ -33,8 +33,8 @@ pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live
         mounts: vec![],
         network: NetworkAccess::None,
         unix_sockets: UnixSockets::None,
-        closed: vec![],
-        kept: vec![],
+        read_only: vec![],
+        pinned: vec![],
         hidden: vec![],
         limits: ResourceLimits::default(),
         state_dir: format!("{}/state", dir.to_str().ok_or("not UTF-8")?),
@@ -48,10 +48,10 @@ pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live
     let mut removals = Vec::new();
     let add = median(rounds, || {
         let began = Instant::now();
-        let added = control.ask(ControlOp::Add(Mount::new(&granted, MountAccess::ReadOnly)))?;
+        let added = control.request(ControlOp::Add(Mount::new(&granted, MountAccess::ReadOnly)))?;
         let took = began.elapsed();
         let began = Instant::now();
-        let removed = control.ask(ControlOp::Remove { path: granted.clone() })?;
+        let removed = control.request(ControlOp::Remove { path: granted.clone() })?;
         removals.push(began.elapsed());
         let expected = (ControlAnswer::Added, ControlAnswer::Removed { proof: UnmountProof::Proved });
         if (added, removed) == expected { Ok(took) } else { Err("a grant failed".into()) }

@@ -12,7 +12,7 @@ use ironcurtain_sandbox::{
     launch_run,
     run_link::RunLink,
 };
-use ironcurtain_testkit::figures::time;
+use ironcurtain_testkit::measurements::time;
 use std::{
     env,
     fmt::Write as _,
@@ -94,8 +94,8 @@ fn in_run(
         mounts: mount.transpose()?.into_iter().collect(),
         network: NetworkAccess::None,
         unix_sockets: UnixSockets::None,
-        closed: vec![],
-        kept: vec![],
+        read_only: vec![],
+        pinned: vec![],
         hidden: vec![],
         limits: ResourceLimits::default(),
         state_dir: format!("{dir}.state"),

@@ -1,7 +1,7 @@
 //! Measures a process and its descendants.
 
 use super::Fallible;
-use ironcurtain_testkit::figures::resident_kib;
+use ironcurtain_testkit::measurements::resident_kib;
 use std::{fs, thread, time::Duration};
 
 /// Pause before measuring, longer than the idle time after which a supervisor releases memory.

@@ -23,18 +23,18 @@ pub(super) use referenced::ReferencedPaths;
 use super::{
     GitConfig,
     config_references::ConfigReferences,
-    file_stamp::{FileIdentity, FileStamp, once_past},
+    file_stamp::{FileIdentity, FileStamp, wait_past},
     folder_walk::{FolderWalk, WalkBounds},
     git,
     git_folders::GitFolders,
     name_table::{ContentCheck, KnownName, NameTable, is_git_by_name},
-    name_text::raw,
-    paths::{above, join, last},
+    name_text::to_os_str,
+    paths::{file_name, join, parent},
     reopened_folders::open_folder,
 };
 
 /// Limits of the baseline walk. A walk that reaches them takes about 0.1 s if the disk is cached.
-const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
+const WALK_BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
 /// Maximum number of content bytes kept in memory per file (`MAX_KEPT_LEN`) and per root (`MAX_KEPT`).
 pub(super) const MAX_KEPT_LEN: usize = 64 << 10;
 const MAX_KEPT: usize = 4 << 20;
@@ -42,7 +42,7 @@ const MAX_KEPT: usize = 4 << 20;
 /// State of the read-only mount that protects a baseline file in the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Cover {
+pub(super) enum CoverState {
     /// Not mounted: the sandbox can write to the file.
     None,
     Covered,
@@ -56,7 +56,7 @@ pub(super) enum Cover {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BaselineEntry {
     pub(super) stamp: FileStamp,
-    pub(super) cover: Cover,
+    pub(super) cover: CoverState,
     #[serde(skip)]
     pub(super) content: Option<Vec<u8>>,
     /// Text of a git configuration. It is journaled, so another process can restore the configuration if this process
@@ -71,114 +71,120 @@ pub(super) struct Baseline {
     root: String,
     /// Paths to which folders have been moved since the baseline was recorded.
     #[serde(skip)]
-    moved: BTreeSet<String>,
+    moved_folders: BTreeSet<String>,
     since: (i64, u32),
-    whole: bool,
+    #[serde(rename = "whole")]
+    is_complete: bool,
     /// State of the root directory or file.
-    pub(super) itself: FileStamp,
+    #[serde(rename = "itself")]
+    pub(super) root_stamp: FileStamp,
     pub(super) entries: BTreeMap<String, BaselineEntry>,
     #[serde(skip)]
     files: BTreeMap<FileIdentity, String>,
     /// Reasons the baseline is incomplete.
     #[serde(skip)]
-    pub(super) missed: Vec<String>,
+    pub(super) skipped: Vec<String>,
     #[serde(skip)]
-    kept: usize,
+    kept_bytes: usize,
 }
 
 /// Arguments of [`Baseline::record`].
-pub(super) struct Recording<'a> {
+pub(super) struct BaselineInputs<'a> {
     pub(super) names: &'a NameTable,
     pub(super) git_config: GitConfig,
     pub(super) git_folders: &'a mut GitFolders,
     pub(super) references: &'a mut ConfigReferences,
-    pub(super) led: ReferencedPaths,
+    pub(super) referenced: ReferencedPaths,
     /// Starts watching a folder. Called before the folder is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
 
 impl Baseline {
     /// Watches `root` and records its autostart files.
-    pub(super) fn record(root: &str, mut recording: Recording<'_>) -> io::Result<Self> {
-        let begun = time(ClockId::Realtime);
-        let itself = FileStamp::of(CWD, root)?;
+    pub(super) fn record(root: &str, mut inputs: BaselineInputs<'_>) -> io::Result<Self> {
+        let started = time(ClockId::Realtime);
+        let root_stamp = FileStamp::at(CWD, root)?;
         let (entries, files) = (BTreeMap::new(), BTreeMap::new());
         let mut baseline = Self {
             root: root.to_owned(),
-            moved: BTreeSet::new(),
-            since: begun,
-            whole: true,
-            itself,
+            moved_folders: BTreeSet::new(),
+            since: started,
+            is_complete: true,
+            root_stamp,
             entries,
             files,
-            missed: vec![],
-            kept: 0,
+            skipped: vec![],
+            kept_bytes: 0,
         };
-        recording.add_from_home(root);
-        recording.add_from_around(root);
-        let found = recording.references.row(root).or_else(|| recording.names.find(root, is_git_by_name));
-        if let Some((row, _)) =
-            found.filter(|(row, _)| !itself.is_dir || row.folder && recording.names.closes(row))
+        inputs.add_from_home(root);
+        inputs.add_from_enclosing(root);
+        let found = inputs.references.find(root).or_else(|| inputs.names.find(root, is_git_by_name));
+        if let Some((known, _)) = found
+            .filter(|(known, _)| !root_stamp.is_dir || known.folder && inputs.names.makes_read_only(known))
         {
-            baseline.add(&open_folder(above(root))?, root, &row, &mut recording);
-        } else if itself.is_dir {
-            baseline.walk(root, &mut recording)?;
-            baseline.close_referenced(root, &mut recording);
+            baseline.add(&open_folder(parent(root))?, root, &known, &mut inputs);
+        } else if root_stamp.is_dir {
+            baseline.walk(root, &mut inputs)?;
+            baseline.protect_referenced(root, &mut inputs);
         }
         // File timestamps lag behind the clock by milliseconds, or have a finer resolution. A file written before this
         // point has an earlier timestamp than the time taken here, and a file written after this point does not.
-        let stamping = || time(ClockId::RealtimeCoarse);
-        baseline.since = if baseline.whole { stamping() } else { once_past(begun, stamping) };
+        let file_time = || time(ClockId::RealtimeCoarse);
+        baseline.since = if baseline.is_complete { file_time() } else { wait_past(started, file_time) };
         Ok(baseline)
     }
 
-    fn walk(&mut self, root: &str, recording: &mut Recording<'_>) -> io::Result<()> {
-        let mut walk = FolderWalk::new(root, BOUNDS, false)?;
+    fn walk(&mut self, root: &str, inputs: &mut BaselineInputs<'_>) -> io::Result<()> {
+        let mut walk = FolderWalk::new(root, WALK_BOUNDS, false)?;
         while let Some((path, dir)) = walk.next() {
-            (recording.watch)(&path, &dir)?;
-            let names = walk.names(&path, &dir, recording.git_folders);
+            (inputs.watch)(&path, &dir)?;
+            let names = walk.list_names(&path, &dir, inputs.git_folders);
             if names.iter().any(|(name, _)| name == ".git") {
-                recording.led.tops.push(path.clone());
+                inputs.referenced.work_trees.push(path.clone());
             }
-            let inside = recording.names.find(&path, |path| recording.git_folders.holds(path));
-            let inside = inside.map(|(row, _)| row).filter(|row| row.folder);
+            let inside = inputs.names.find(&path, |path| inputs.git_folders.contains(path));
+            let inside = inside.map(|(known, _)| known).filter(|known| known.folder);
             for (name, is_dir) in names {
                 let child = join(&path, &name);
-                let exactly = recording.names.exactly(&child, |path| recording.git_folders.holds(path));
-                let everywhere = || recording.references.user.everywhere(&child).map(|(known, _)| known);
-                let row = exactly.or_else(everywhere).filter(|row| row.folder || !is_dir);
-                let is_closed = row.is_some_and(|row| is_dir && recording.names.closes(&row));
-                if let Some(row) = if is_dir { row } else { row.or(inside) } {
-                    self.add(&dir, &child, &row, recording);
+                let exactly = inputs.names.find_exact(&child, |path| inputs.git_folders.contains(path));
+                let everywhere = || inputs.references.user.find_relative(&child).map(|(known, _)| known);
+                let known = exactly.or_else(everywhere).filter(|known| known.folder || !is_dir);
+                let is_closed = known.is_some_and(|known| is_dir && inputs.names.makes_read_only(&known));
+                if let Some(known) = if is_dir { known } else { known.or(inside) } {
+                    self.add(&dir, &child, &known, inputs);
                 }
                 if is_dir && !is_closed {
-                    walk.enter(child, recording.git_folders);
+                    walk.enqueue(child, inputs.git_folders);
                 }
             }
         }
-        self.whole = walk.missed.is_empty();
-        self.missed = walk.missed;
+        self.is_complete = walk.skipped.is_empty();
+        self.skipped = walk.skipped;
         Ok(())
     }
 
     /// Records a file or folder. For a symlink, also records the target, which is the program that would run.
-    fn add(&mut self, dir: &OwnedFd, path: &str, row: &KnownName, recording: &mut Recording<'_>) {
-        let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
-        let is_config = row.group.check == ContentCheck::GitConfig;
-        let is_guarded = is_config && recording.git_config == GitConfig::Guarded && stamp.is_file;
-        let cover = if recording.names.closes(row) && !is_guarded { Cover::Covered } else { Cover::None };
-        let longest = if is_config { git::MAX_LEN } else { MAX_KEPT_LEN };
-        let is_kept = is_config || self.kept < MAX_KEPT;
-        let content = (is_kept && stamp.is_file).then(|| content(dir, last(path), longest));
+    fn add(&mut self, dir: &OwnedFd, path: &str, known: &KnownName, inputs: &mut BaselineInputs<'_>) {
+        let Ok(stamp) = FileStamp::at(dir, file_name(path)) else { return };
+        let is_config = known.group.check == ContentCheck::GitConfig;
+        let is_guarded = is_config && inputs.git_config == GitConfig::Guarded && stamp.is_file;
+        let cover = if inputs.names.makes_read_only(known) && !is_guarded {
+            CoverState::Covered
+        } else {
+            CoverState::None
+        };
+        let max_len = if is_config { git::MAX_LEN } else { MAX_KEPT_LEN };
+        let is_kept = is_config || self.kept_bytes < MAX_KEPT;
+        let content = (is_kept && stamp.is_file).then(|| read_bounded(dir, file_name(path), max_len));
         let content = content.flatten();
         // A repository's configuration is always kept, because it may have to be restored.
-        self.kept += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
+        self.kept_bytes += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
         let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config });
         let is_link = !stamp.is_dir && !stamp.is_file;
-        let is_hooks = row.folder && row.group.check == ContentCheck::Hook;
-        if cover == Cover::Covered && (is_link || is_hooks) && !recording.led.has(path) {
-            recording.led.lead(recording.references, path, *row);
+        let is_hooks = known.folder && known.group.check == ContentCheck::Hook;
+        if cover == CoverState::Covered && (is_link || is_hooks) && !inputs.referenced.contains(path) {
+            inputs.referenced.add(inputs.references, path, *known);
         }
     }
 
@@ -188,7 +194,7 @@ impl Baseline {
     }
 
     /// Recomputes the fields that are not journaled.
-    pub(super) fn restore(&mut self) {
+    pub(super) fn rebuild_indexes(&mut self) {
         for (path, entry) in &mut self.entries {
             self.files.insert(entry.stamp.identity(), path.clone());
             entry.content = entry.config.clone().map(String::into_bytes);
@@ -198,27 +204,31 @@ impl Baseline {
     /// Records that a program outside the sandbox has replaced a covered file.
     pub(super) fn replace(&mut self, path: &str, stamp: FileStamp) {
         if let Some(entry) = self.entries.get_mut(path) {
-            (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
+            (entry.stamp, entry.cover) = (stamp, CoverState::Replaced);
         }
     }
 
-    /// Updates the baseline with the current file at a path, so that the file is no longer reported as changed.
-    pub(super) fn settle(&mut self, path: &str, stamp: FileStamp, content: Option<Vec<u8>>) {
-        let cover = self.entries.get(path).map_or(Cover::None, |entry| entry.cover);
+    /// Updates the baseline with the current file at a path so that the file is no longer reported as changed.
+    pub(super) fn update_entry(&mut self, path: &str, stamp: FileStamp, content: Option<Vec<u8>>) {
+        let cover = self.entries.get(path).map_or(CoverState::None, |entry| entry.cover);
         // A file that was replaced from outside the sandbox keeps the replacement's identity.
-        let stamp =
-            self.entries.get(path).map(|entry| entry.stamp).filter(|_| cover != Cover::None).unwrap_or(stamp);
+        let stamp = self
+            .entries
+            .get(path)
+            .map(|entry| entry.stamp)
+            .filter(|_| cover != CoverState::None)
+            .unwrap_or(stamp);
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config: None });
     }
 
     /// Returns the paths that must be read-only in the sandbox.
-    pub(super) fn closed(&self) -> impl Iterator<Item = &String> {
-        self.entries.iter().filter(|(_, entry)| entry.cover != Cover::None).map(|(path, _)| path)
+    pub(super) fn protected_paths(&self) -> impl Iterator<Item = &String> {
+        self.entries.iter().filter(|(_, entry)| entry.cover != CoverState::None).map(|(path, _)| path)
     }
 
     /// Records that a folder was moved to `path`.
-    pub(super) fn moved(&mut self, path: &str) {
-        self.moved.insert(path.to_owned());
+    pub(super) fn record_move(&mut self, path: &str) {
+        self.moved_folders.insert(path.to_owned());
     }
 }
 
@@ -227,14 +237,14 @@ fn time(clock: ClockId) -> (i64, u32) {
     (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
-/// Returns a file's content, or `None` if it is longer than `longest` or not a regular file.
-pub(super) fn content(dir: &OwnedFd, name: &str, longest: usize) -> Option<Vec<u8>> {
+/// Returns a file's content, or `None` if it is longer than `max_len` or not a regular file.
+pub(super) fn read_bounded(dir: &OwnedFd, name: &str, max_len: usize) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(dir, &*raw(name), flags, Mode::empty()).ok()?);
+    let file = File::from(openat(dir, &*to_os_str(name), flags, Mode::empty()).ok()?);
     if !file.metadata().ok()?.is_file() {
         return None;
     }
     let mut content = Vec::new();
-    let read = file.take(longest as u64 + 1).read_to_end(&mut content).ok()?;
-    (read <= longest).then_some(content)
+    let read = file.take(max_len as u64 + 1).read_to_end(&mut content).ok()?;
+    (read <= max_len).then_some(content)
 }

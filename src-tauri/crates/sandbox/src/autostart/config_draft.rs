@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{file_stamp::FileStamp, name_text::raw};
+use super::{file_stamp::FileStamp, name_text::to_os_str};
 
 /// Maximum time to wait for git's lock.
 const TIMEOUT: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ impl<'a> ConfigDraft<'a> {
     /// Creates an empty draft of `target`, named `name`.
     pub(super) fn new(dir: &'a OwnedFd, target: &'a str, name: String) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(dir, &*raw(&name), flags, Mode::from_raw_mode(0o600))?);
+        let file = File::from(openat(dir, &*to_os_str(&name), flags, Mode::from_raw_mode(0o600))?);
         Ok(Self { dir, target, name, file })
     }
 
@@ -43,10 +43,17 @@ impl<'a> ConfigDraft<'a> {
 
     /// Acquires git's lock. Proceeds without it after [`TIMEOUT`], or if hard links are unsupported.
     pub(super) fn lock(&mut self) {
-        let until = Instant::now() + TIMEOUT;
-        let link =
-            || linkat(self.dir, &*raw(&self.name), self.dir, &*raw(&lock_of(self.target)), AtFlags::empty());
-        while link() == Err(Errno::EXIST) && Instant::now() < until {
+        let deadline = Instant::now() + TIMEOUT;
+        let link = || {
+            linkat(
+                self.dir,
+                &*to_os_str(&self.name),
+                self.dir,
+                &*to_os_str(&lock_name(self.target)),
+                AtFlags::empty(),
+            )
+        };
+        while link() == Err(Errno::EXIST) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -57,8 +64,8 @@ impl<'a> ConfigDraft<'a> {
     }
 
     /// Replaces the target with the draft.
-    pub(super) fn place(&self) -> io::Result<()> {
-        Ok(renameat(self.dir, &*raw(&self.name), self.dir, &*raw(self.target))?)
+    pub(super) fn commit(&self) -> io::Result<()> {
+        Ok(renameat(self.dir, &*to_os_str(&self.name), self.dir, &*to_os_str(self.target))?)
     }
 }
 
@@ -70,17 +77,17 @@ impl Drop for ConfigDraft<'_> {
 
 /// Removes a draft of `target` that a killed process left behind, and its lock.
 pub(super) fn remove(dir: &OwnedFd, target: &str, name: &str) {
-    let lock = lock_of(target);
-    if let Ok(locked) = FileStamp::of(dir, &lock) {
+    let lock = lock_name(target);
+    if let Ok(locked) = FileStamp::at(dir, &lock) {
         // The lock is a hard link to the draft, even after the draft was renamed to `target`.
-        let is_ours = |name: &str| FileStamp::of(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
+        let is_ours = |name: &str| FileStamp::at(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
         if is_ours(name) || is_ours(target) {
-            let _ = unlinkat(dir, &*raw(&lock), AtFlags::empty());
+            let _ = unlinkat(dir, &*to_os_str(&lock), AtFlags::empty());
         }
     }
-    let _ = unlinkat(dir, &*raw(name), AtFlags::empty());
+    let _ = unlinkat(dir, &*to_os_str(name), AtFlags::empty());
 }
 
-fn lock_of(target: &str) -> String {
+fn lock_name(target: &str) -> String {
     format!("{target}.lock")
 }

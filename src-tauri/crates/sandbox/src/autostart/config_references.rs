@@ -24,13 +24,13 @@ impl ConfigReferences {
     }
 
     /// Returns the kind of the reference to `path` or to a folder above it, and the length of the referenced path.
-    pub(super) fn row(&self, path: &str) -> Option<(KnownName, usize)> {
+    pub(super) fn find(&self, path: &str) -> Option<(KnownName, usize)> {
         if let Some(known) = self.targets.get(path) {
             return Some((*known, path.len()));
         }
         let above = path.rmatch_indices('/').filter_map(|(end, _)| Some((path.get(..end)?, end)));
         let mut folders = above.filter_map(|(above, end)| Some((*self.targets.get(above)?, end)));
-        folders.find(|(known, _)| known.folder).or_else(|| self.user.everywhere(path))
+        folders.find(|(known, _)| known.folder).or_else(|| self.user.find_relative(path))
     }
 
     pub(super) fn retain(&mut self, is_needed: impl Fn(&str) -> bool) {
@@ -49,7 +49,7 @@ mod tests {
         references.insert(("/r/hooks".into(), HOOK_FOLDER));
         references.insert(("/r/program".into(), GIT_PROGRAM));
         references.user.relative = vec![(".githooks".into(), HOOK_FOLDER), ("tools/run".into(), GIT_PROGRAM)];
-        let row = |path: &str| references.row(path).map(|(known, end)| (known.name, end));
+        let row = |path: &str| references.find(path).map(|(known, end)| (known.name, end));
         assert_eq!(row("/r/hooks"), Some(("hooks", 8)));
         assert_eq!(row("/r/hooks/pre-commit"), Some(("hooks", 8)));
         assert_eq!(row("/r/program"), Some(("program", 10)));

@@ -21,8 +21,8 @@ pub(super) struct FileVersions<'a> {
 /// `statusLine`, `apiKeyHelper`, `awsAuthRefresh`, `awsCredentialExport`, `otelHeadersHelper`, `env` and
 /// `enabledPlugins`; `mcpServers` of most agents, `servers` of VS Code, `mcp` and `plugin` of opencode;
 /// `tools.discoveryCommand` and `tools.callCommand` of Gemini.
-const WHOLE_KEYS: &[&str] = &["env", "servers"];
-const PARTS_OF_KEYS: &[&str] = &[
+const EXACT_KEYS: &[&str] = &["env", "servers"];
+const KEY_PARTS: &[&str] = &[
     "mcp",
     "hook",
     "plugin",
@@ -36,27 +36,29 @@ const PARTS_OF_KEYS: &[&str] = &[
 ];
 
 /// Judges a new or changed file by its content. Git configurations and redirects are judged elsewhere.
-pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
-    let by_name = row.group.verdict;
-    let unless = |runs: bool| if runs { by_name } else { RunVerdict::Listed };
-    match row.group.check {
+pub(super) fn judge(known: &KnownName, versions: FileVersions<'_>) -> RunVerdict {
+    let by_name = known.group.verdict;
+    let automatic_if = |runs: bool| if runs { by_name } else { RunVerdict::Reported };
+    match known.group.check {
         ContentCheck::Always | ContentCheck::GitConfig | ContentCheck::Redirect => by_name,
-        ContentCheck::Hook if seen.path.ends_with(".sample") => RunVerdict::Harmless,
+        ContentCheck::Hook if versions.path.ends_with(".sample") => RunVerdict::Harmless,
         ContentCheck::Hook => by_name,
-        ContentCheck::Direnv => unless(seen.now.is_none_or(|text| is_allowed(seen.path, text, seen.home))),
-        ContentCheck::Agent => unless(seen.now.is_none_or(starts_programs)),
-        ContentCheck::AgentToml => unless(seen.now.is_none_or(mentions)),
-        ContentCheck::Sections => unless(!seen.now.is_some_and(has_plain_sections)),
-        ContentCheck::Scripts if seen.now.is_some_and(|now| has_same_scripts(seen.before, now)) => {
+        ContentCheck::Direnv => automatic_if(
+            versions.now.is_none_or(|text| is_allowed_by_direnv(versions.path, text, versions.home)),
+        ),
+        ContentCheck::Agent => automatic_if(versions.now.is_none_or(starts_programs)),
+        ContentCheck::AgentToml => automatic_if(versions.now.is_none_or(mentions_key)),
+        ContentCheck::Sections => automatic_if(!versions.now.is_some_and(has_plain_sections)),
+        ContentCheck::Scripts if versions.now.is_some_and(|now| has_same_scripts(versions.before, now)) => {
             RunVerdict::Harmless
         }
-        ContentCheck::Scripts => RunVerdict::Listed,
+        ContentCheck::Scripts => RunVerdict::Reported,
     }
 }
 
 /// Returns `true` if direnv has allowed a file. Direnv records each allowed file under a digest of its path and
 /// content.
-fn is_allowed(path: &str, text: &[u8], home: Option<&str>) -> bool {
+fn is_allowed_by_direnv(path: &str, text: &[u8], home: Option<&str>) -> bool {
     // Direnv's list of allowed files is in the home directory. If the home is unknown, the file counts as allowed.
     let Some(home) = home.map(Path::new) else { return true };
     let digest = Sha256::new().chain_update(path).chain_update("\n").chain_update(text).finalize();
@@ -74,22 +76,22 @@ fn starts_programs(text: &[u8]) -> bool {
         return false;
     }
     // Text that is not valid JSON contains comments or is incomplete.
-    serde_json::from_slice(text).map_or_else(|_| mentions(text), |value: Value| has_key(&value))
+    serde_json::from_slice(text).map_or_else(|_| mentions_key(text), |value: Value| has_program_key(&value))
 }
 
-fn has_key(value: &Value) -> bool {
+fn has_program_key(value: &Value) -> bool {
     match value {
-        Value::Object(fields) => {
-            fields.iter().any(|(key, value)| is_key(key) && !is_empty(value) || has_key(value))
-        }
-        Value::Array(values) => values.iter().any(has_key),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(key, value)| is_program_key(key) && !is_empty(value) || has_program_key(value)),
+        Value::Array(values) => values.iter().any(has_program_key),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
-fn is_key(key: &str) -> bool {
+fn is_program_key(key: &str) -> bool {
     let key = key.to_lowercase();
-    WHOLE_KEYS.contains(&key.as_str()) || PARTS_OF_KEYS.iter().any(|part| key.contains(part))
+    EXACT_KEYS.contains(&key.as_str()) || KEY_PARTS.iter().any(|part| key.contains(part))
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -124,11 +126,11 @@ fn has_plain_sections(text: &[u8]) -> bool {
     })
 }
 
-/// Returns `true` if a text contains any of the keys, or an escape sequence that could hide one.
-fn mentions(text: &[u8]) -> bool {
+/// Returns `true` if a string contains any of the keys, or an escape sequence that could hide one.
+fn mentions_key(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text).to_lowercase();
-    let whole = WHOLE_KEYS.iter().any(|key| text.contains(&format!("\"{key}\"")));
-    whole || text.contains("\\u") || PARTS_OF_KEYS.iter().any(|part| text.contains(part))
+    let whole = EXACT_KEYS.iter().any(|key| text.contains(&format!("\"{key}\"")));
+    whole || text.contains("\\u") || KEY_PARTS.iter().any(|part| text.contains(part))
 }
 
 fn has_same_scripts(before: Option<&[u8]>, now: &[u8]) -> bool {
@@ -152,9 +154,10 @@ mod tests {
     use crate::autostart::name_table::NameTable;
 
     fn verdict(path: &str, before: Option<&str>, now: &str, home: Option<&str>) -> RunVerdict {
-        let (row, _) = NameTable::default().find(path, |_| false).unwrap();
-        let seen = FileVersions { path, now: Some(now.as_bytes()), before: before.map(str::as_bytes), home };
-        judge(&row, seen)
+        let (known, _) = NameTable::default().find(path, |_| false).unwrap();
+        let versions =
+            FileVersions { path, now: Some(now.as_bytes()), before: before.map(str::as_bytes), home };
+        judge(&known, versions)
     }
 
     #[test]
@@ -170,38 +173,38 @@ mod tests {
             r#"{"hooks":{"a":"#,
             "// x\n{\"\\u0068ooks\":{}}",
         ] {
-            assert_eq!(claude(text), RunVerdict::Unasked, "{text}");
+            assert_eq!(claude(text), RunVerdict::Automatic, "{text}");
         }
         for text in
             ["", "{}", r#"{"model":"x","permissions":{"allow":["Read"]}}"#, r#"{"hooks":{}}"#, "{\"mod"]
         {
-            assert_eq!(claude(text), RunVerdict::Listed, "{text}");
+            assert_eq!(claude(text), RunVerdict::Reported, "{text}");
         }
         let other = |path, text| verdict(path, None, text, None);
-        assert_eq!(other("/p/.mcp.json", r#"{"mcpServers":{"a":{}}}"#), RunVerdict::Unasked);
-        assert_eq!(other("/p/.vscode/mcp.json", r#"{"servers":{"a":{}}}"#), RunVerdict::Unasked);
-        assert_eq!(other("/p/.codex/config.toml", "[mcp_servers.a]\n"), RunVerdict::Unasked);
-        assert_eq!(other("/p/.codex/config.toml", "model = \"x\"\n"), RunVerdict::Listed);
+        assert_eq!(other("/p/.mcp.json", r#"{"mcpServers":{"a":{}}}"#), RunVerdict::Automatic);
+        assert_eq!(other("/p/.vscode/mcp.json", r#"{"servers":{"a":{}}}"#), RunVerdict::Automatic);
+        assert_eq!(other("/p/.codex/config.toml", "[mcp_servers.a]\n"), RunVerdict::Automatic);
+        assert_eq!(other("/p/.codex/config.toml", "model = \"x\"\n"), RunVerdict::Reported);
     }
 
     #[test]
     fn other_vcs_configuration_runs_unasked_unless_only_harmless_sections() {
         let hg = |text| verdict("/p/.hg/hgrc", None, text, None);
         let jj = |text| verdict("/p/.jj/repo/config.toml", None, text, None);
-        assert_eq!(hg("# x\n[paths]\ndefault = https://example.org/a\n"), RunVerdict::Listed);
-        assert_eq!(jj("[revset-aliases]\n\"trunk()\" = \"main@origin\"\n"), RunVerdict::Listed);
+        assert_eq!(hg("# x\n[paths]\ndefault = https://example.org/a\n"), RunVerdict::Reported);
+        assert_eq!(jj("[revset-aliases]\n\"trunk()\" = \"main@origin\"\n"), RunVerdict::Reported);
         for text in [
             "[paths]\na = b\n[hooks]\npre-status = evil\n",
             "[paths]\n%include ../evil\n",
             "%include ../evil\n",
             "[alias]\nst = !evil\n",
         ] {
-            assert_eq!(hg(text), RunVerdict::Unasked, "{text}");
+            assert_eq!(hg(text), RunVerdict::Automatic, "{text}");
         }
         for text in
             ["ui.editor = \"evil\"\n", "[user]\nname = \"a\"\n [ui]\neditor = \"evil\"\n", "[[user.x]]\n"]
         {
-            assert_eq!(jj(text), RunVerdict::Unasked, "{text}");
+            assert_eq!(jj(text), RunVerdict::Automatic, "{text}");
         }
     }
 
@@ -215,9 +218,9 @@ mod tests {
         let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         std::fs::write(allow.join(name), "/p/.envrc\n").unwrap();
         let envrc = |text| verdict("/p/.envrc", None, text, home.path().to_str());
-        assert_eq!(envrc("export A=1\n"), RunVerdict::Unasked);
-        assert_eq!(envrc("export A=2\n"), RunVerdict::Listed);
-        assert_eq!(verdict("/p/.envrc", None, "", None), RunVerdict::Unasked);
+        assert_eq!(envrc("export A=1\n"), RunVerdict::Automatic);
+        assert_eq!(envrc("export A=2\n"), RunVerdict::Reported);
+        assert_eq!(verdict("/p/.envrc", None, "", None), RunVerdict::Automatic);
     }
 
     #[test]
@@ -225,8 +228,8 @@ mod tests {
         let package = |before, now| verdict("/p/package.json", before, now, None);
         let (plain, scripts) = (r#"{"name":"a"}"#, r#"{"name":"a","scripts":{"test":"x"}}"#);
         assert_eq!(package(None, plain), RunVerdict::Harmless);
-        assert_eq!(package(None, scripts), RunVerdict::Listed);
-        assert_eq!(package(Some(plain), scripts), RunVerdict::Listed);
+        assert_eq!(package(None, scripts), RunVerdict::Reported);
+        assert_eq!(package(Some(plain), scripts), RunVerdict::Reported);
         assert_eq!(package(Some(scripts), r#"{"name":"b","scripts":{"test":"x"}}"#), RunVerdict::Harmless);
     }
 }

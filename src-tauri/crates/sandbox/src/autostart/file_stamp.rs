@@ -14,7 +14,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::name_text::raw;
+use super::name_text::to_os_str;
 
 /// Maximum wait for the timestamp clock to advance. The clock ticks at least every 10 ms (`CONFIG_HZ=100`).
 const MAX_TICK: Duration = Duration::from_millis(100);
@@ -36,22 +36,22 @@ pub(super) struct FileStamp {
 pub(super) type FileIdentity = (u64, u64, Option<(i64, u32)>);
 
 impl FileStamp {
-    pub(super) fn of(dir: impl rustix::fd::AsFd, name: &str) -> Result<Self, Errno> {
+    pub(super) fn at(dir: impl rustix::fd::AsFd, name: &str) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-        let about = statx(dir, &*raw(name), flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
-        Ok(Self::from(&about))
+        let stat = statx(dir, &*to_os_str(name), flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+        Ok(Self::from(&stat))
     }
 
-    fn from(about: &Statx) -> Self {
-        let knows_birth = StatxFlags::from_bits_retain(about.stx_mask).contains(StatxFlags::BTIME);
-        let kind = FileType::from_raw_mode(about.stx_mode.into());
+    fn from(stat: &Statx) -> Self {
+        let has_birth_time = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+        let kind = FileType::from_raw_mode(stat.stx_mode.into());
         Self {
-            device: makedev(about.stx_dev_major, about.stx_dev_minor),
-            inode: about.stx_ino,
-            born: knows_birth.then_some((about.stx_btime.tv_sec, about.stx_btime.tv_nsec)),
-            size: about.stx_size,
-            written: (about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec),
-            changed: (about.stx_ctime.tv_sec, about.stx_ctime.tv_nsec),
+            device: makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            inode: stat.stx_ino,
+            born: has_birth_time.then_some((stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec)),
+            size: stat.stx_size,
+            written: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+            changed: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
             is_dir: kind.is_dir(),
             is_file: kind.is_file(),
         }
@@ -66,13 +66,13 @@ impl FileStamp {
     }
 }
 
-/// Waits until `clock` is past `begun`, usually one tick, and returns the new time. Gives up after [`MAX_TICK`],
+/// Waits until `clock` is past `earlier`, usually one tick, and returns the new time. Gives up after [`MAX_TICK`],
 /// because the clock may have been set back.
-pub(super) fn once_past(begun: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
-    let until = Instant::now() + MAX_TICK;
+pub(super) fn wait_past(earlier: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
+    let deadline = Instant::now() + MAX_TICK;
     loop {
         let now = clock();
-        if now > begun || Instant::now() >= until {
+        if now > earlier || Instant::now() >= deadline {
             return now;
         }
         thread::sleep(Duration::from_millis(1));
@@ -89,9 +89,9 @@ mod tests {
     fn once_past_waits_a_tick_but_not_for_a_clock_set_back() {
         let ticks = Cell::new(2);
         let ticking = || (7, ticks.replace(ticks.get() + 1));
-        assert_eq!(once_past((7, 2), ticking), (7, 3));
+        assert_eq!(wait_past((7, 2), ticking), (7, 3));
         let began = Instant::now();
-        assert_eq!(once_past((7, 2), || (3, 0)), (3, 0));
+        assert_eq!(wait_past((7, 2), || (3, 0)), (3, 0));
         assert!(began.elapsed() < 20 * MAX_TICK, "waited too long for the clock");
     }
 }

@@ -1,4 +1,4 @@
-//! Inspects a repository's configuration with git itself, and restores keys that make git run programs.
+//! Inspects a repository's configuration with git itself and restores keys that make git run programs.
 //!
 //! - Git reads only the configuration text that is passed to it, never the repository. Git runs no program, and its
 //!   working directory is `/`.
@@ -25,7 +25,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::name_text::raw;
+use super::name_text::to_os_str;
 
 pub(super) use keys::{ConfigPaths, resolve};
 pub(super) use targets::{GitTarget, TargetFinder};
@@ -47,7 +47,7 @@ type ConfigValues = BTreeMap<String, Vec<String>>;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ConfigRepair {
     /// No repair.
-    Fine,
+    NotNeeded,
     /// Restore only these keys. `text` is the resulting configuration.
     Keys { text: Vec<u8>, keys: Vec<String> },
     /// Restore the whole configuration. `keys` lists the changed keys, if they are known.
@@ -63,22 +63,24 @@ pub(super) fn repair(
     scratch: &Path,
 ) -> ConfigRepair {
     if before == Some(now) || plain::is_harmless(now) {
-        return ConfigRepair::Fine;
+        return ConfigRepair::NotNeeded;
     }
     let all = |keys| ConfigRepair::All { keys };
-    let (Some(old), Some(new)) = (settings(before.unwrap_or_default()), settings(now)) else {
+    let (Some(old), Some(new)) = (parse_config(before.unwrap_or_default()), parse_config(now)) else {
         return all(vec![]);
     };
-    let keys = changed(&old, &new, paths);
+    let keys = changed_program_keys(&old, &new, paths);
     if keys.is_empty() {
-        return ConfigRepair::Fine;
+        return ConfigRepair::NotNeeded;
     }
     if keys.len() > MAX_KEYS {
         return all(keys.into_iter().take(MAX_KEYS).collect());
     }
-    match put_back(now, &old, &keys, scratch) {
+    match reset_keys(now, &old, &keys, scratch) {
         // Verifies the result with git itself.
-        Ok(text) if settings(&text).is_some_and(|new| changed(&old, &new, paths).is_empty()) => {
+        Ok(text)
+            if parse_config(&text).is_some_and(|new| changed_program_keys(&old, &new, paths).is_empty()) =>
+        {
             ConfigRepair::Keys { text, keys }
         }
         Ok(_) | Err(_) => all(keys),
@@ -86,20 +88,22 @@ pub(super) fn repair(
 }
 
 /// Returns the changed keys whose new value makes git run a program.
-fn changed(old: &ConfigValues, new: &ConfigValues, paths: &ConfigPaths<'_>) -> Vec<String> {
-    let runs = |key: &str, values: &[String]| values.iter().any(|value| keys::runs(key, value, paths));
+fn changed_program_keys(old: &ConfigValues, new: &ConfigValues, paths: &ConfigPaths<'_>) -> Vec<String> {
+    let may_run =
+        |key: &str, values: &[String]| values.iter().any(|value| keys::may_run_program(key, value, paths));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    let value = |of: &ConfigValues, key: &String| of.get(key).cloned().unwrap_or_default();
+    let value =
+        |values_by_key: &ConfigValues, key: &String| values_by_key.get(key).cloned().unwrap_or_default();
     let is_changed = |key: &&String| {
         let (old, new) = (value(old, key), value(new, key));
         // A removed key runs no program.
-        old != new && runs(key, &new)
+        old != new && may_run(key, &new)
     };
     keys.into_iter().filter(is_changed).cloned().collect()
 }
 
 /// Returns the text `now` with the given keys reset to their old values.
-fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> io::Result<Vec<u8>> {
+fn reset_keys(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> io::Result<Vec<u8>> {
     fs::write(scratch, now)?;
     let file = scratch.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let edit = |arguments: &[&str]| {
@@ -117,7 +121,7 @@ fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> 
 }
 
 /// Parses a configuration with git. Returns `None` if git rejects it.
-fn settings(text: &[u8]) -> Option<ConfigValues> {
+fn parse_config(text: &[u8]) -> Option<ConfigValues> {
     if text.len() > MAX_LEN {
         return None;
     }
@@ -138,38 +142,38 @@ fn settings(text: &[u8]) -> Option<ConfigValues> {
 /// Reads a configuration. Returns `None` if it is not a regular file or is too long.
 pub(super) fn read_config(path: &str) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(CWD, &*raw(path), flags, Mode::empty()).ok()?);
-    let about = file.metadata().ok()?;
+    let file = File::from(openat(CWD, &*to_os_str(path), flags, Mode::empty()).ok()?);
+    let metadata = file.metadata().ok()?;
     let mut text = Vec::new();
     file.take(MAX_LEN as u64 + 1)
         .read_to_end(&mut text)
         .ok()
-        .filter(|read| about.is_file() && *read <= MAX_LEN)?;
+        .filter(|read| metadata.is_file() && *read <= MAX_LEN)?;
     Some(text)
 }
 
 /// Runs git on the input. Returns `None` on failure, timeout or excessive output.
 fn run(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
-    let mut run = GitRun::of(arguments);
+    let mut run = GitCommand::new(arguments);
     run.git.env("HOME", "/nonexistent").env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
     run.output(input).ok()
 }
 
 /// Git process to run outside any repository.
-struct GitRun {
+struct GitCommand {
     git: Command,
 }
 
 /// Reason git produced no usable output.
 enum GitFailure {
     /// Git is not installed or has failed.
-    Refused,
+    Failed,
     /// Git timed out or its output was too long.
-    Unanswered,
+    NoResult,
 }
 
-impl GitRun {
-    fn of(arguments: &[&str]) -> Self {
+impl GitCommand {
+    fn new(arguments: &[&str]) -> Self {
         let mut git = Command::new("git");
         git.args(arguments).env_clear().env("PATH", SYSTEM_PATH).env("LC_ALL", "C");
         git.env("GIT_CEILING_DIRECTORIES", "/").env("GIT_DIR", "/dev/null").current_dir("/");
@@ -195,21 +199,21 @@ impl GitRun {
             stdin.write_all(input)?;
             stdin.rewind().map(|()| stdin)
         };
-        let stdin = stdin().map_err(|_| GitFailure::Unanswered)?;
+        let stdin = stdin().map_err(|_| GitFailure::NoResult)?;
         self.git.stdin(Stdio::from(stdin)).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = self.git.spawn().map_err(|_| GitFailure::Refused)?;
-        let output = child.stdout.take().and_then(read_in_time);
+        let mut child = self.git.spawn().map_err(|_| GitFailure::Failed)?;
+        let output = child.stdout.take().and_then(read_with_timeout);
         if output.is_none() {
             let _ = child.kill();
         }
-        let status = child.wait().map_err(|_| GitFailure::Unanswered)?;
-        let output = output.ok_or(GitFailure::Unanswered)?;
-        if status.success() { Ok(output) } else { Err(GitFailure::Refused) }
+        let status = child.wait().map_err(|_| GitFailure::NoResult)?;
+        let output = output.ok_or(GitFailure::NoResult)?;
+        if status.success() { Ok(output) } else { Err(GitFailure::Failed) }
     }
 }
 
 /// Reads until EOF. Returns `None` on error, timeout or excessive output.
-fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
+fn read_with_timeout(mut from: ChildStdout) -> Option<Vec<u8>> {
     let deadline = Instant::now() + TIMEOUT;
     let mut output = Vec::new();
     let mut chunk = vec![0; 64 << 10];
@@ -236,15 +240,15 @@ fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn mended(before: Option<&str>, now: &str) -> ConfigRepair {
+    fn repair_for(before: Option<&str>, now: &str) -> ConfigRepair {
         let dir = tempfile::tempdir().unwrap();
-        let paths = ConfigPaths { inside: &|path| path.starts_with("/root/"), folder: "/root/repo/.git" };
+        let paths = ConfigPaths { is_checked: &|path| path.starts_with("/root/"), folder: "/root/repo/.git" };
         repair(before.map(str::as_bytes), now.as_bytes(), &paths, &dir.path().join("scratch"))
     }
 
     fn keys(before: Option<&str>, now: &str) -> Vec<String> {
-        match mended(before, now) {
-            ConfigRepair::Fine => vec![],
+        match repair_for(before, now) {
+            ConfigRepair::NotNeeded => vec![],
             ConfigRepair::Keys { keys, .. } | ConfigRepair::All { keys } => keys,
         }
     }
@@ -253,9 +257,9 @@ mod tests {
     fn repair_restores_only_keys_that_run_programs() {
         let before = "[core]\n\tpager = less\n\tbare = false\n";
         let now = "[core]\n\tpager = evil\n\tbare = false\n\tfsmonitor = evil\n[user]\n\tname = Me\n";
-        let ConfigRepair::Keys { text, keys } = mended(Some(before), now) else { panic!() };
+        let ConfigRepair::Keys { text, keys } = repair_for(Some(before), now) else { panic!() };
         assert_eq!(keys, ["core.fsmonitor", "core.pager"]);
-        let settings = settings(&text).unwrap();
+        let settings = parse_config(&text).unwrap();
         let values: Vec<(&str, &str)> =
             settings.iter().map(|(key, values)| (key.as_str(), values[0].as_str())).collect();
         assert_eq!(values, [("core.bare", "false"), ("core.pager", "less"), ("user.name", "Me")]);
@@ -294,7 +298,7 @@ mod tests {
             "[core]\nfsmonitor = false\n[color]\npager = true",
             "[pull]\nrebase = true\n[push]\ndefault = current\n[merge]\nconflictStyle = diff3",
         ] {
-            assert_eq!(mended(None, text), ConfigRepair::Fine, "{text}");
+            assert_eq!(repair_for(None, text), ConfigRepair::NotNeeded, "{text}");
         }
     }
 
@@ -302,9 +306,9 @@ mod tests {
     fn existing_keys_stay_and_invalid_configurations_are_replaced() {
         let before = "[core]\nhooksPath = .githooks\n";
         let now = format!("{before}[user]\nname = Me\n[x]\ny = z\n");
-        assert_eq!(mended(Some(before), &now), ConfigRepair::Fine);
-        assert_eq!(mended(Some(before), "[core"), ConfigRepair::All { keys: vec![] });
+        assert_eq!(repair_for(Some(before), &now), ConfigRepair::NotNeeded);
+        assert_eq!(repair_for(Some(before), "[core"), ConfigRepair::All { keys: vec![] });
         let many: String = (0..20).map(|n| format!("[filter \"{n}\"]\nclean = x\n")).collect();
-        assert!(matches!(mended(None, &many), ConfigRepair::All { keys } if keys.len() == MAX_KEYS));
+        assert!(matches!(repair_for(None, &many), ConfigRepair::All { keys } if keys.len() == MAX_KEYS));
     }
 }

@@ -18,10 +18,10 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::{AutostartRules, Finding, baseline::Baseline, file_stamp::FileStamp};
-use crate::state::{StateDir, numbered};
+use crate::state::{StateDir, create_numbered};
 
 /// Sequence number of the next journal file.
-static NEXT: AtomicU64 = AtomicU64::new(0);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Journal file of one sandbox, locked by this process.
 #[derive(Debug)]
@@ -48,7 +48,8 @@ enum JournalLine<'a> {
     Close {
         root: Cow<'a, str>,
     },
-    Named {
+    #[serde(rename = "named")]
+    Approved {
         path: Cow<'a, str>,
     },
     /// A program outside the sandbox has replaced a covered file.
@@ -87,8 +88,8 @@ pub(super) struct UnfinishedJournal {
     pub(super) name: String,
     pub(super) rules: AutostartRules,
     pub(super) roots: BTreeMap<String, Baseline>,
-    pub(super) named: Vec<String>,
-    pub(super) found: Vec<Finding>,
+    pub(super) approved: Vec<String>,
+    pub(super) findings: Vec<Finding>,
     /// Paths of files, each with the name of a draft that may still exist next to the file.
     pub(super) drafts: Vec<(String, String)>,
     /// Findings to report, each with the path of its draft. A finding is skipped if its draft still exists.
@@ -97,10 +98,10 @@ pub(super) struct UnfinishedJournal {
 
 impl Journal {
     /// Creates and locks a journal in `dir`.
-    pub(super) fn begin(dir: &Path, name: &str, rules: &AutostartRules) -> io::Result<Self> {
+    pub(super) fn create(dir: &Path, name: &str, rules: &AutostartRules) -> io::Result<Self> {
         let stem: String =
             name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let (file, path) = numbered(&NEXT, |number| {
+        let (file, path) = create_numbered(&NEXT_NUMBER, |number| {
             let path = dir.join(format!("{stem}~{number}.json"));
             Ok((File::options().create_new(true).append(true).open(&path)?, path))
         })?;
@@ -108,27 +109,27 @@ impl Journal {
         let journal = Self { file, path };
         let (pid, name) = (std::process::id(), name.into());
         journal.write(&JournalLine::Begin { pid, name, rules: Cow::Borrowed(rules) })?;
-        journal.own()?;
+        journal.write_owner()?;
         Ok(journal)
     }
 
     /// Takes over the journals of processes that have exited.
-    pub(super) fn left(state: &StateDir) -> io::Result<Vec<UnfinishedJournal>> {
-        let mut left = Vec::new();
-        for entry in fs::read_dir(state.below("autostart")?)? {
+    pub(super) fn adopt_unfinished(state: &StateDir) -> io::Result<Vec<UnfinishedJournal>> {
+        let mut unfinished = Vec::new();
+        for entry in fs::read_dir(state.subdir("autostart")?)? {
             let path = entry?.path();
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            if let Some(one) = Self::take(path)? {
-                left.push(one);
+            if let Some(one) = Self::adopt(path)? {
+                unfinished.push(one);
             }
         }
-        Ok(left)
+        Ok(unfinished)
     }
 
     /// Takes over a journal. Returns `None` if its owner is still running.
-    fn take(path: PathBuf) -> io::Result<Option<UnfinishedJournal>> {
+    fn adopt(path: PathBuf) -> io::Result<Option<UnfinishedJournal>> {
         let Ok(file) = File::options().read(true).append(true).open(&path) else { return Ok(None) };
         if !lock(&file, &path) {
             return Ok(None);
@@ -149,25 +150,28 @@ impl Journal {
         // Ignores the error: if the disk is full, other processes wait for the lock until they time out.
         let _ = journal.take_ownership(&text);
         let (name, rules) = (name.into_owned(), rules.into_owned());
-        let mut left = UnfinishedJournal {
+        let mut unfinished = UnfinishedJournal {
             journal,
             name,
             rules,
             roots: BTreeMap::new(),
-            named: vec![],
-            found: vec![],
+            approved: vec![],
+            findings: vec![],
             drafts: vec![],
             restored: vec![],
         };
         for line in lines {
             match serde_json::from_str(line).map_err(io::Error::other) {
-                Ok(line) => left.add(line),
-                Err(error) => left.found.push(Finding::Unfinished {
-                    reason: format!("failed to parse a line of `{}`: {error}", left.journal.path.display()),
+                Ok(line) => unfinished.add(line),
+                Err(error) => unfinished.findings.push(Finding::Unfinished {
+                    reason: format!(
+                        "failed to parse a line of `{}`: {error}",
+                        unfinished.journal.path.display()
+                    ),
                 }),
             }
         }
-        Ok(Some(left))
+        Ok(Some(unfinished))
     }
 
     /// Makes this process the owner of a journal that contains `text`. An incomplete last line, left by a killed
@@ -177,54 +181,54 @@ impl Journal {
         if complete < text.len() {
             self.file.set_len(u64::try_from(complete).map_err(io::Error::other)?)?;
         }
-        self.own()
+        self.write_owner()
     }
 
     /// Appends a line that makes this process the owner.
-    fn own(&self) -> io::Result<()> {
+    fn write_owner(&self) -> io::Result<()> {
         let pid = std::process::id();
-        match Owner::of(pid) {
+        match Owner::find(pid) {
             Some(owner) => self.write(&JournalLine::Owner(owner)),
             None => Ok(()),
         }
     }
 
     fn is_old(&self) -> bool {
-        let age = self.file.metadata().and_then(|about| about.modified()).map(|made| made.elapsed());
+        let age = self.file.metadata().and_then(|metadata| metadata.modified()).map(|made| made.elapsed());
         age.is_ok_and(|age| age.is_ok_and(|age| age.as_secs() > 60))
     }
 
-    pub(super) fn open(&self, root: &str, baseline: &Baseline) -> io::Result<()> {
+    pub(super) fn log_open(&self, root: &str, baseline: &Baseline) -> io::Result<()> {
         self.write(&JournalLine::Open { root: root.into(), baseline: Cow::Borrowed(baseline) })
     }
 
-    pub(super) fn close(&self, root: &str) -> io::Result<()> {
+    pub(super) fn log_close(&self, root: &str) -> io::Result<()> {
         self.write(&JournalLine::Close { root: root.into() })
     }
 
-    pub(super) fn named(&self, path: &str) -> io::Result<()> {
-        self.write(&JournalLine::Named { path: path.into() })
+    pub(super) fn log_approved(&self, path: &str) -> io::Result<()> {
+        self.write(&JournalLine::Approved { path: path.into() })
     }
 
-    pub(super) fn replaced(&self, path: &str, stamp: FileStamp) -> io::Result<()> {
+    pub(super) fn log_replaced(&self, path: &str, stamp: FileStamp) -> io::Result<()> {
         self.write(&JournalLine::Replaced { path: path.into(), stamp })
     }
 
-    pub(super) fn drafted(&self, path: &str, draft: &str) -> io::Result<()> {
+    pub(super) fn log_draft(&self, path: &str, draft: &str) -> io::Result<()> {
         self.write(&JournalLine::Drafted { path: path.into(), draft: draft.into() })
     }
 
-    pub(super) fn restored(&self, finding: &Finding, draft: &str) -> io::Result<()> {
+    pub(super) fn log_restored(&self, finding: &Finding, draft: &str) -> io::Result<()> {
         self.write(&JournalLine::Restored { finding: Cow::Borrowed(finding), draft: draft.into() })
     }
 
-    pub(super) fn found(&self, finding: &Finding) -> io::Result<()> {
+    pub(super) fn log_finding(&self, finding: &Finding) -> io::Result<()> {
         self.write(&JournalLine::Found { finding: Cow::Borrowed(finding) })
     }
 
     /// Returns the path of this process's temporary file. The path is unique per process, because a git process started
     /// by a killed process may still be using the killed process's file.
-    pub(super) fn scratch(&self) -> PathBuf {
+    pub(super) fn scratch_path(&self) -> PathBuf {
         self.path.with_extension(format!("{}.scratch", std::process::id()))
     }
 
@@ -253,7 +257,7 @@ impl Journal {
 
 impl Owner {
     /// Looks up a running process by id. Zombies are ignored, because they have already closed their files.
-    fn of(pid: u32) -> Option<Self> {
+    fn find(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name in parentheses may contain spaces. Fields after it are numbered from 3 in `proc_pid_stat(5)`.
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
@@ -270,11 +274,11 @@ impl Owner {
         for line in lines {
             match line {
                 // Earlier versions journaled only the process id.
-                JournalLine::Begin { pid, .. } => is_running = Some(Self::of(pid).is_some()),
-                JournalLine::Owner(owner) => is_running = Some(Self::of(owner.pid) == Some(owner)),
+                JournalLine::Begin { pid, .. } => is_running = Some(Self::find(pid).is_some()),
+                JournalLine::Owner(owner) => is_running = Some(Self::find(owner.pid) == Some(owner)),
                 JournalLine::Open { .. }
                 | JournalLine::Close { .. }
-                | JournalLine::Named { .. }
+                | JournalLine::Approved { .. }
                 | JournalLine::Replaced { .. }
                 | JournalLine::Drafted { .. }
                 | JournalLine::Found { .. }
@@ -308,16 +312,16 @@ impl UnfinishedJournal {
             JournalLine::Begin { .. } | JournalLine::Owner(_) => {}
             JournalLine::Open { root, baseline } => {
                 let mut baseline = baseline.into_owned();
-                baseline.restore();
+                baseline.rebuild_indexes();
                 self.roots.insert(root.into_owned(), baseline);
             }
             JournalLine::Close { root } => _ = self.roots.remove(root.as_ref()),
-            JournalLine::Named { path } => self.named.push(path.into_owned()),
+            JournalLine::Approved { path } => self.approved.push(path.into_owned()),
             JournalLine::Replaced { path, stamp } => {
                 self.roots.values_mut().for_each(|baseline| baseline.replace(&path, stamp));
             }
             JournalLine::Drafted { path, draft } => self.drafts.push((path.into_owned(), draft.into_owned())),
-            JournalLine::Found { finding } => self.found.push(finding.into_owned()),
+            JournalLine::Found { finding } => self.findings.push(finding.into_owned()),
             JournalLine::Restored { finding, draft } => {
                 self.restored.push((finding.into_owned(), draft.into_owned()));
             }
@@ -329,10 +333,10 @@ impl UnfinishedJournal {
 mod tests {
     use super::*;
 
-    /// Writes a journal owned by `owner`, and spawns a child that keeps holding the lock after this process closes the
+    /// Writes a journal owned by `owner` and spawns a child that keeps holding the lock after this process closes the
     /// file.
     fn held_by_child(dir: &Path, owner: Owner) -> (PathBuf, std::process::Child) {
-        let Journal { file, path } = Journal::begin(dir, "s", &AutostartRules::default()).unwrap();
+        let Journal { file, path } = Journal::create(dir, "s", &AutostartRules::default()).unwrap();
         let journal = Journal { file, path: path.clone() };
         journal.write(&JournalLine::Owner(owner)).unwrap();
         let mut child = std::process::Command::new("cat");
@@ -342,12 +346,12 @@ mod tests {
     }
 
     #[test]
-    fn lock_left_with_a_child_of_an_exited_owner_is_waited_for() {
+    fn waits_for_a_lock_held_by_a_child_of_an_exited_owner() {
         let dir = tempfile::tempdir().unwrap();
-        let own = Owner::of(std::process::id()).unwrap();
+        let own = Owner::find(std::process::id()).unwrap();
         let reused = Owner { started: own.started + 1, ..own };
         let (path, mut child) = held_by_child(dir.path(), reused);
-        let taker = std::thread::spawn(move || Journal::take(path).unwrap());
+        let taker = std::thread::spawn(move || Journal::adopt(path).unwrap());
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success());
         assert!(taker.join().unwrap().is_some());
@@ -356,34 +360,37 @@ mod tests {
     #[test]
     fn journal_of_a_running_owner_is_not_taken() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, mut child) = held_by_child(dir.path(), Owner::of(std::process::id()).unwrap());
-        assert!(Journal::take(path).unwrap().is_none());
+        let (path, mut child) = held_by_child(dir.path(), Owner::find(std::process::id()).unwrap());
+        assert!(Journal::adopt(path).unwrap().is_none());
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success());
     }
 
     #[test]
-    fn journal_that_was_not_begun_stays_as_it_is() {
+    fn journal_without_a_begin_line_is_left_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s~1.json");
         fs::write(&path, "{\"line\":\"beg").unwrap();
-        assert!(Journal::take(path.clone()).unwrap().is_none());
+        assert!(Journal::adopt(path.clone()).unwrap().is_none());
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"line\":\"beg");
     }
 
     #[test]
     fn incomplete_last_line_is_removed_and_the_rest_is_taken_again() {
         let dir = tempfile::tempdir().unwrap();
-        let begun = Journal::begin(dir.path(), "s", &AutostartRules::default()).unwrap();
-        begun.named("/home/u/a").unwrap();
+        let begun = Journal::create(dir.path(), "s", &AutostartRules::default()).unwrap();
+        begun.log_approved("/home/u/a").unwrap();
         (&begun.file).write_all(b"{\"line\":\"named\",\"pa").unwrap();
         let path = begun.path.clone();
         release(begun);
         for _ in 0..2 {
-            let left = Journal::take(path.clone()).unwrap().unwrap();
-            assert_eq!((left.name.as_str(), left.named.as_slice()), ("s", &["/home/u/a".to_owned()][..]));
-            assert_eq!(left.found, []);
-            release(left.journal);
+            let unfinished = Journal::adopt(path.clone()).unwrap().unwrap();
+            assert_eq!(
+                (unfinished.name.as_str(), unfinished.approved.as_slice()),
+                ("s", &["/home/u/a".to_owned()][..])
+            );
+            assert_eq!(unfinished.findings, []);
+            release(unfinished.journal);
         }
     }
 
@@ -394,20 +401,20 @@ mod tests {
     }
 
     #[test]
-    fn zombie_owns_nothing() {
+    fn zombie_is_not_an_owner() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         // Waits for the child to exit without reaping it.
         let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         let id = rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&child));
         rustix::process::waitid(id, options).unwrap();
-        assert_eq!(Owner::of(child.id()), None);
+        assert_eq!(Owner::find(child.id()), None);
         child.wait().unwrap();
     }
 
     #[test]
     fn numbers_are_never_reused_and_existing_ones_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
-        let begun = || Journal::begin(dir.path(), "s", &AutostartRules::default()).unwrap();
+        let begun = || Journal::create(dir.path(), "s", &AutostartRules::default()).unwrap();
         let first = begun().path;
         fs::remove_file(&first).unwrap();
         let second = begun().path;

@@ -17,14 +17,14 @@ pub use leading::leads_to_programs;
 use pattern::{NamePattern, is_pattern};
 use serde::Deserialize;
 
-use super::{AutostartMode, AutostartRules, RunsLater};
+use super::{AutostartCondition, AutostartMode, AutostartRules};
 
 /// Group of names that are handled in the same way.
 #[derive(Debug)]
 pub(super) struct NameGroup {
-    pub(super) place: NameScope,
+    pub(super) scope: NameScope,
     /// `true` if existing files of the group are read-only in the sandbox.
-    pub(super) closed: bool,
+    pub(super) read_only: bool,
     /// Verdict on a new or changed file before its content is checked.
     pub(super) verdict: RunVerdict,
     /// Content check that can change the verdict.
@@ -54,9 +54,9 @@ pub(super) enum RunVerdict {
     /// No program runs the file.
     Harmless,
     /// The file is reported and stays in place.
-    Listed,
+    Reported,
     /// One of the user's programs runs the file without asking.
-    Unasked,
+    Automatic,
 }
 
 /// Content check for files whose name alone is inconclusive.
@@ -92,7 +92,7 @@ pub(super) struct KnownName {
 }
 
 /// Folders in which package managers install dependencies.
-const DEPENDENCIES: &[&str] = &["/node_modules/", "/site-packages/"];
+const DEPENDENCY_FOLDERS: &[&str] = &["/node_modules/", "/site-packages/"];
 
 /// Index of the listed names by scope and name.
 struct Lookup {
@@ -100,22 +100,22 @@ struct Lookup {
     /// Last components of all names, used to rule out most paths quickly.
     last: HashSet<&'static str>,
     /// Maximum number of components in a name.
-    deepest: usize,
+    max_depth: usize,
     patterns: Vec<(NamePattern, KnownName)>,
 }
 
 static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
     let (names, last) = ([HashMap::new(), HashMap::new(), HashMap::new()], HashSet::new());
-    let mut lookup = Lookup { names, last, deepest: 0, patterns: vec![] };
+    let mut lookup = Lookup { names, last, max_depth: 0, patterns: vec![] };
     for listed in table::names() {
         if is_pattern(listed.pattern) {
             lookup.patterns.push((NamePattern::new(listed.pattern), listed.known));
             continue;
         }
         lookup.last.extend(listed.pattern.rsplit('/').next());
-        lookup.deepest = lookup.deepest.max(listed.pattern.split('/').count());
+        lookup.max_depth = lookup.max_depth.max(listed.pattern.split('/').count());
         let [any, home, git] = &mut lookup.names;
-        let names = match listed.known.group.place {
+        let names = match listed.known.group.scope {
             NameScope::Any => any,
             NameScope::Home => home,
             NameScope::Git => git,
@@ -142,7 +142,7 @@ impl NameTable {
         Self { home: rules.home.clone(), strict, allow, denied: rules.denied.clone() }
     }
 
-    pub(super) fn at_home(home: Option<&str>) -> Self {
+    pub(super) fn for_home(home: Option<&str>) -> Self {
         Self { home: home.map(str::to_owned), ..Self::default() }
     }
 
@@ -152,63 +152,63 @@ impl NameTable {
     }
 
     /// Returns the listed name that matches the whole path, not just a folder above it.
-    pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<KnownName> {
+    pub(super) fn find_exact(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<KnownName> {
         if self.denied.iter().any(|denied| denied == path) {
             return Some(KnownName { name: "", folder: true, group: &table::DENIED });
         }
         let lower = lower(path);
-        let counts = |place: NameScope, above: usize| {
+        let applies = |scope: NameScope, above: usize| {
             let above = path.get(..above).unwrap_or_default();
-            match place {
+            match scope {
                 NameScope::Any => true,
                 NameScope::Home => self.strict || self.home.as_deref().is_some_and(|home| home == above),
                 NameScope::Git => is_git(above),
             }
         };
         // The longest match is the most specific.
-        let (depth, name) = named(&lower, counts).unzip();
+        let (depth, name) = longest_match(&lower, applies).unzip();
         let patterns = LOOKUP.patterns.iter().filter(|(pattern, known)| {
             depth.is_none_or(|depth| depth < pattern.depth())
-                && pattern.ends(&lower, &|above| counts(known.group.place, above))
+                && pattern.matches_end(&lower, &|above| applies(known.group.scope, above))
         });
         let longest = patterns.max_by_key(|(pattern, _)| pattern.depth());
         let found = longest.map(|(_, known)| *known).or(name);
-        found.filter(|row| !self.allows(row) && !self.is_a_dependencys(row, path))
+        found.filter(|known| !self.is_allowed(known) && !self.is_in_dependency(known, path))
     }
 
     /// Returns `true` if a package manager installed the file. Such files are not listed: users do not open or build
     /// them directly, and the unlisted code next to them is just as dangerous.
-    fn is_a_dependencys(&self, row: &KnownName, path: &str) -> bool {
+    fn is_in_dependency(&self, known: &KnownName, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
-        row.group.verdict == RunVerdict::Listed
-            && !row.group.installed
+        known.group.verdict == RunVerdict::Reported
+            && !known.group.installed
             && !self.strict
-            && DEPENDENCIES.iter().any(|folder| is_inside(folder))
+            && DEPENDENCY_FOLDERS.iter().any(|folder| is_inside(folder))
     }
 
     /// Returns the listed name that matches the path or a folder above it, and the length of the matched part.
     pub(super) fn find(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<(KnownName, usize)> {
         let ends = std::iter::once(path.len()).chain(path.rmatch_indices('/').map(|(at, _)| at));
-        ends.filter_map(|end| Some((self.exactly(path.get(..end)?, &is_git)?, end)))
-            .find(|(row, end)| row.folder || *end == path.len())
+        ends.filter_map(|end| Some((self.find_exact(path.get(..end)?, &is_git)?, end)))
+            .find(|(known, end)| known.folder || *end == path.len())
     }
 
     /// Returns `true` if files with this name are read-only. In strict mode, every file that would be quarantined is
     /// read-only as well.
-    pub(super) fn closes(&self, row: &KnownName) -> bool {
-        row.group.closed || self.strict && row.group.strict
+    pub(super) fn makes_read_only(&self, known: &KnownName) -> bool {
+        known.group.read_only || self.strict && known.group.strict
     }
 
-    fn allows(&self, row: &KnownName) -> bool {
+    fn is_allowed(&self, known: &KnownName) -> bool {
         let inside = |name: &str, allowed: &str| {
             name.strip_prefix(allowed).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         self.allow.iter().any(|allowed| {
-            inside(row.name, allowed)
+            inside(known.name, allowed)
                 // Names listed for git folders do not include `.git` itself, but allowed names do.
-                || row.group.place == NameScope::Git
+                || known.group.scope == NameScope::Git
                     && allowed.strip_prefix(".git").is_some_and(|rest| {
-                        rest.is_empty() || rest.strip_prefix('/').is_some_and(|part| inside(row.name, part))
+                        rest.is_empty() || rest.strip_prefix('/').is_some_and(|part| inside(known.name, part))
                     })
         })
     }
@@ -218,7 +218,7 @@ impl NameTable {
 pub(super) static HOOK_FOLDER: KnownName = KnownName { name: "hooks", folder: true, group: &table::HOOKS };
 
 /// Configuration that another git configuration includes.
-pub(super) static FURTHER_CONFIG: KnownName =
+pub(super) static INCLUDED_CONFIG: KnownName =
     KnownName { name: "config", folder: false, group: &table::CONFIG };
 
 /// Program that git runs because a configuration or symlink refers to it.
@@ -232,20 +232,20 @@ pub(super) static GIT_TEMPLATE: KnownName =
 /// Returns the names for the home directory, except those with wildcards.
 pub(super) fn home_names() -> impl Iterator<Item = KnownName> {
     let names = table::names().map(|listed| listed.known);
-    names.filter(|known| known.group.place == NameScope::Home && !is_pattern(known.name))
+    names.filter(|known| known.group.scope == NameScope::Home && !is_pattern(known.name))
 }
 
 /// Returns the longest listed name at the end of a path, and its number of components.
-fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize, KnownName)> {
+fn longest_match(path: &str, applies: impl Fn(NameScope, usize) -> bool) -> Option<(usize, KnownName)> {
     let lookup: &Lookup = &LOOKUP;
     if !lookup.last.contains(path.rsplit('/').next().unwrap_or_default()) {
         return None;
     }
-    let ends = path.rmatch_indices('/').take(lookup.deepest).enumerate();
+    let ends = path.rmatch_indices('/').take(lookup.max_depth).enumerate();
     let found = ends.filter_map(|(above, (start, _))| {
         let suffix = path.get(start + 1..)?;
         let mut known = lookup.names.iter().filter_map(|names| names.get(suffix));
-        Some((above + 1, *known.find(|known| counts(known.group.place, start))?))
+        Some((above + 1, *known.find(|known| applies(known.group.scope, start))?))
     });
     found.last()
 }
@@ -262,9 +262,9 @@ pub(super) fn is_git_by_name(path: &str) -> bool {
 pub fn strict_names(at_home: bool) -> Vec<String> {
     let names = table::names().map(|listed| listed.known).filter(|known| !is_pattern(known.name));
     let strict =
-        names.filter(|known| known.group.strict && (at_home || known.group.place != NameScope::Home));
+        names.filter(|known| known.group.strict && (at_home || known.group.scope != NameScope::Home));
     let relative = strict.map(|known| {
-        let above = if known.group.place == NameScope::Git { ".git/" } else { "" };
+        let above = if known.group.scope == NameScope::Git { ".git/" } else { "" };
         format!("{above}{}", known.name)
     });
     relative.collect()
@@ -272,9 +272,12 @@ pub fn strict_names(at_home: bool) -> Vec<String> {
 
 /// Returns the condition under which a program runs the file at this path, judged by its name, or `None` if no program
 /// runs it.
-pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
-    let (row, _) = NameTable::at_home(home).find(path, is_git_by_name)?;
-    Some(RunsLater { when: row.group.when, unasked: row.group.verdict == RunVerdict::Unasked })
+pub fn autostart_condition(path: &str, home: Option<&str>) -> Option<AutostartCondition> {
+    let (known, _) = NameTable::for_home(home).find(path, is_git_by_name)?;
+    Some(AutostartCondition {
+        when: known.group.when,
+        automatic: known.group.verdict == RunVerdict::Automatic,
+    })
 }
 
 fn lower(name: &str) -> Cow<'_, str> {
@@ -290,8 +293,10 @@ mod tests {
 
     #[test]
     fn last_components_determine_the_name() {
-        let when = |path: &str| runs_later(path, Some("/home/me")).map(|found| (found.when, found.unasked));
-        for (path, unasked) in [
+        let when = |path: &str| {
+            autostart_condition(path, Some("/home/me")).map(|found| (found.when, found.automatic))
+        };
+        for (path, automatic) in [
             ("/p/.git/hooks/pre-commit", true),
             ("/p/.GIT/Config", true),
             ("/p/.git/modules/m/hooks/x", true),
@@ -307,7 +312,7 @@ mod tests {
             ("/home/me/.bashrc", true),
             ("/home/me/.config/systemd/user/x.service", true),
         ] {
-            assert_eq!(when(path).map(|(_, unasked)| unasked), Some(unasked), "{path}");
+            assert_eq!(when(path).map(|(_, automatic)| automatic), Some(automatic), "{path}");
         }
         for path in [
             "/p",
@@ -324,12 +329,12 @@ mod tests {
             assert_eq!(when(path), None, "{path}");
         }
         assert_eq!(when("/p/.husky/pre-commit"), Some(("when you commit in this repository", false)));
-        assert_eq!(runs_later("/home/me/.bashrc", None), None);
+        assert_eq!(autostart_condition("/home/me/.bashrc", None), None);
     }
 
     #[test]
     fn finds_names_of_agents_environments_and_desktops() {
-        let unasked = |path: &str| runs_later(path, Some("/home/me")).map(|found| found.unasked);
+        let automatic = |path: &str| autostart_condition(path, Some("/home/me")).map(|found| found.automatic);
         for path in [
             "/p/.hg/hgrc",
             "/p/.jj/repo/config.toml",
@@ -351,7 +356,7 @@ mod tests {
             "/home/me/.local/share/gnome-shell/extensions/a@b/extension.js",
             "/home/me/.local/lib/python3.12/site-packages/usercustomize.py",
         ] {
-            assert_eq!(unasked(path), Some(true), "{path}");
+            assert_eq!(automatic(path), Some(true), "{path}");
         }
         for path in [
             "/p/.venv/bin/python",
@@ -361,7 +366,7 @@ mod tests {
             "/p/env/lib/python3.12/site-packages/a.pth",
             "/home/me/.local/lib/python3.12/site-packages/a.pth",
         ] {
-            assert_eq!(unasked(path), Some(false), "{path}");
+            assert_eq!(automatic(path), Some(false), "{path}");
         }
         for path in [
             "/p/.config/kitty/kitty.conf",
@@ -373,7 +378,7 @@ mod tests {
             "/p/.hg/store/00changelog.i",
             "/p/.jj/repo/store/type",
         ] {
-            assert_eq!(unasked(path), None, "{path}");
+            assert_eq!(automatic(path), None, "{path}");
         }
     }
 
@@ -383,12 +388,12 @@ mod tests {
             NameTable::new(&AutostartRules { mode: AutostartMode::Strict, ..AutostartRules::default() });
         for path in ["/p/.venv/bin/python", "/p/.venv/lib/x/site-packages/a.pth"] {
             let (known, _) = names.find(path, is_git_by_name).unwrap();
-            assert!(known.group.installed && !names.closes(&known) && !known.group.strict, "{path}");
+            assert!(known.group.installed && !names.makes_read_only(&known) && !known.group.strict, "{path}");
         }
     }
 
     #[test]
-    fn allowed_names_do_not_count() {
+    fn allowed_names_are_not_found() {
         let names = |allow: &[&str]| {
             let allow = allow.iter().map(|name| (*name).to_owned()).collect();
             NameTable::new(&AutostartRules { allow, ..AutostartRules::default() })
@@ -411,7 +416,7 @@ mod tests {
             assert!(
                 names
                     .find(path, is_git_by_name)
-                    .is_some_and(|(row, _)| row.group.verdict == RunVerdict::Unasked)
+                    .is_some_and(|(known, _)| known.group.verdict == RunVerdict::Automatic)
             );
         }
         for path in ["/p", "/p/outer", "/p/in/out"] {
@@ -440,7 +445,7 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for listed in table::names() {
             let KnownName { name, group, .. } = listed.known;
-            assert!(seen.insert((format!("{:?}", group.place), name)), "{name} is listed twice");
+            assert!(seen.insert((format!("{:?}", group.scope), name)), "{name} is listed twice");
             assert!(group.when.starts_with("when you "), "{}", group.when);
             assert_eq!(name.to_ascii_lowercase(), name);
             assert!(!name.is_empty() && !name.starts_with('/') && !name.contains("//"), "{name}");

@@ -6,11 +6,11 @@ pub(super) fn join(folder: &str, name: &str) -> String {
 }
 
 /// Returns the last component of a path.
-pub(super) fn last(path: &str) -> &str {
+pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
 /// Returns the parent folder of a path.
-pub(super) fn above(path: &str) -> &str {
-    path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty()).unwrap_or("/")
+pub(super) fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map(|(parent, _)| parent).filter(|parent| !parent.is_empty()).unwrap_or("/")
 }

@@ -12,14 +12,14 @@ use rustix::{
     process::getuid,
 };
 
-use super::name_text::raw;
+use super::name_text::to_os_str;
 
 /// Maximum number of folders whose mode is restored. Folders beyond this limit stay accessible.
-const MAX_SHUT: usize = 256;
-/// Mode that permits listing and entering a folder and renaming its entries (`WHOLE`), and mode that permits only
-/// entering it (`ENTERED`).
-const WHOLE: u32 = 0o700;
-const ENTERED: u32 = 0o100;
+const MAX_RESTORED: usize = 256;
+/// Mode that permits listing and entering a folder and renaming its entries (`FULL_ACCESS`), and mode that permits only
+/// entering it (`ENTER_ONLY`).
+const FULL_ACCESS: u32 = 0o700;
+const ENTER_ONLY: u32 = 0o100;
 
 /// Folders that were made accessible, with their previous modes. Dropping this value restores the modes.
 #[derive(Debug, Default)]
@@ -34,19 +34,19 @@ impl ReopenedFolders {
         resolve: ResolveFlags,
     ) -> Result<OwnedFd, Errno> {
         let first = open_listed(&root, path, resolve);
-        let is_shut = match &first {
+        let is_inaccessible = match &first {
             // A folder that can be listed but not entered is not accessible.
             Ok(dir) => statx(dir, ".", AtFlags::empty(), StatxFlags::TYPE).is_err(),
-            Err(error) => is_refused(*error),
+            Err(error) => is_permission_error(*error),
         };
-        if !is_shut {
+        if !is_inaccessible {
             return first;
         }
-        let ways = path.match_indices('/').map(|(at, _)| (at.max(1), ENTERED));
-        for (end, needed) in ways.chain([(path.len(), WHOLE)]) {
-            let way = path.get(..end).unwrap_or_default();
-            if let Ok(way) = open_as(&root, way, OFlags::PATH, resolve) {
-                self.add_permissions(way, needed);
+        let ancestors = path.match_indices('/').map(|(at, _)| (at.max(1), ENTER_ONLY));
+        for (end, needed) in ancestors.chain([(path.len(), FULL_ACCESS)]) {
+            let folder = path.get(..end).unwrap_or_default();
+            if let Ok(folder) = open_as(&root, folder, OFlags::PATH, resolve) {
+                self.add_permissions(folder, needed);
             }
         }
         open_listed(&root, path, resolve).or(first)
@@ -55,22 +55,22 @@ impl ReopenedFolders {
     /// Adds the permissions needed to move the entry `name` out of `dir`, on both `dir` and the entry.
     pub(super) fn open_for_moving(&mut self, dir: &OwnedFd, name: &str) {
         if let Ok(dir) = dir.try_clone() {
-            self.add_permissions(dir, WHOLE);
+            self.add_permissions(dir, FULL_ACCESS);
         }
         if let Ok(folder) = open_as(dir, name, OFlags::PATH, ResolveFlags::BENEATH) {
-            self.add_permissions(folder, WHOLE);
+            self.add_permissions(folder, FULL_ACCESS);
         }
     }
 
     /// Adds missing permissions to a folder that the user owns.
     fn add_permissions(&mut self, folder: OwnedFd, needed: u32) {
-        let Ok(about) = look(&folder, "") else { return };
-        let mode = u32::from(about.stx_mode) & 0o7777;
-        if !is_own(&about) || mode & needed == needed {
+        let Ok(stat) = stat_folder(&folder, "") else { return };
+        let mode = u32::from(stat.stx_mode) & 0o7777;
+        if !is_own(&stat) || mode & needed == needed {
             return;
         }
         // If this fails, opening the folder fails too, and that error is reported.
-        if change(&folder, Mode::from_raw_mode(mode | WHOLE)).is_ok() && self.0.len() < MAX_SHUT {
+        if set_mode(&folder, Mode::from_raw_mode(mode | FULL_ACCESS)).is_ok() && self.0.len() < MAX_RESTORED {
             self.0.push((folder, Mode::from_raw_mode(mode)));
         }
     }
@@ -80,16 +80,16 @@ impl Drop for ReopenedFolders {
     fn drop(&mut self) {
         while let Some((folder, mode)) = self.0.pop() {
             // Ignores the error: the owner can change the mode at any time.
-            let _ = change(&folder, mode);
+            let _ = set_mode(&folder, mode);
         }
     }
 }
 
 /// Opens a folder. If necessary, makes the folder accessible until the returned guard is dropped.
 pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), Errno> {
-    let mut shut = ReopenedFolders::default();
-    let dir = shut.open(CWD, path, ResolveFlags::empty())?;
-    Ok((dir, shut))
+    let mut reopened = ReopenedFolders::default();
+    let dir = reopened.open(CWD, path, ResolveFlags::empty())?;
+    Ok((dir, reopened))
 }
 
 /// Opens a folder. The path must not contain symlinks.
@@ -102,30 +102,30 @@ pub(super) fn open_listed(root: impl AsFd, path: &str, resolve: ResolveFlags) ->
     open_as(root, path, OFlags::RDONLY | OFlags::NONBLOCK, resolve)
 }
 
-fn open_as(root: impl AsFd, path: &str, how: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
-    let flags = how | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+fn open_as(root: impl AsFd, path: &str, access: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(root, &*raw(path), flags, Mode::empty(), resolve)
+    openat2(root, &*to_os_str(path), flags, Mode::empty(), resolve)
 }
 
 /// Returns `true` if the user owns the folder, which means that a sandbox may have changed its mode.
 pub(super) fn is_own_folder(root: impl AsFd, path: &str) -> bool {
-    look(root, path).is_ok_and(|about| is_own(&about))
+    stat_folder(root, path).is_ok_and(|stat| is_own(&stat))
 }
 
-fn look(root: impl AsFd, path: &str) -> Result<Statx, Errno> {
+fn stat_folder(root: impl AsFd, path: &str) -> Result<Statx, Errno> {
     let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
-    statx(root, &*raw(path), AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, wanted)
+    statx(root, &*to_os_str(path), AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, wanted)
 }
 
-fn is_own(about: &Statx) -> bool {
-    FileType::from_raw_mode(about.stx_mode.into()).is_dir() && about.stx_uid == getuid().as_raw()
+fn is_own(stat: &Statx) -> bool {
+    FileType::from_raw_mode(stat.stx_mode.into()).is_dir() && stat.stx_uid == getuid().as_raw()
 }
 
-fn is_refused(error: Errno) -> bool {
+fn is_permission_error(error: Errno) -> bool {
     matches!(error, Errno::ACCESS | Errno::PERM)
 }
 
-fn change(folder: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+fn set_mode(folder: &OwnedFd, mode: Mode) -> Result<(), Errno> {
     chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), mode)
 }

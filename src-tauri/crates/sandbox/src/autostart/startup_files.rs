@@ -8,16 +8,16 @@ use std::{
 };
 
 use super::{
-    RunsLater,
+    AutostartCondition,
     git::UserConfig,
-    links::{is_linked, links_in, way},
+    links::{contains_symlink, find_symlinks, resolution_steps},
     name_table::{GIT_PROGRAM, HOOK_FOLDER, KnownName, NameTable, RunVerdict, home_names, is_git_by_name},
-    paths::{above, join, last},
+    paths::{file_name, join, parent},
 };
-use crate::place::is_below;
+use crate::nofollow::is_below;
 
 /// Time after which the targets are determined again.
-const FRESH: Duration = Duration::from_secs(1);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of targets.
 const MAX_TARGETS: usize = 2_000;
@@ -32,7 +32,7 @@ pub struct StartupFiles {
 /// Paths that symlinks and configurations refer to.
 #[derive(Debug, Default)]
 struct Targets {
-    since: Option<Instant>,
+    refreshed_at: Option<Instant>,
     git: UserConfig,
     found: Vec<(String, KnownName)>,
 }
@@ -44,27 +44,30 @@ impl StartupFiles {
         Self { home, targets: Mutex::default() }
     }
 
-    /// Like [`runs_later`](super::runs_later), but also checks files on disk. `path` must not contain symlinks.
-    /// Blocking.
-    pub fn runs_later(&self, path: &str) -> Option<RunsLater> {
-        let by_name = NameTable::at_home(Some(&self.home)).find(path, is_git).map(|(known, _)| known);
+    /// Like [`autostart_condition`](super::autostart_condition), but also checks files on disk. `path` must not contain
+    /// symlinks. Blocking.
+    pub fn autostart_condition(&self, path: &str) -> Option<AutostartCondition> {
+        let by_name = NameTable::for_home(Some(&self.home)).find(path, is_git).map(|(known, _)| known);
         let completes = || completes_repository(path).then_some(HOOK_FOLDER);
         let known = by_name.or_else(|| self.target(path)).or_else(completes)?;
-        Some(RunsLater { when: known.group.when, unasked: known.group.verdict == RunVerdict::Unasked })
+        Some(AutostartCondition {
+            when: known.group.when,
+            automatic: known.group.verdict == RunVerdict::Automatic,
+        })
     }
 
     fn target(&self, path: &str) -> Option<KnownName> {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        if targets.since.is_none_or(|since| since.elapsed() >= FRESH) {
+        if targets.refreshed_at.is_none_or(|refreshed_at| refreshed_at.elapsed() >= REFRESH_INTERVAL) {
             targets.refresh(&self.home);
         }
-        let is_it =
+        let covers_path =
             |(target, known): &&(String, KnownName)| target == path || known.folder && is_below(path, target);
-        let by_path = targets.found.iter().find(is_it).map(|(_, known)| *known);
-        let everywhere = || targets.git.everywhere(path).map(|(known, _)| known);
+        let by_path = targets.found.iter().find(covers_path).map(|(_, known)| *known);
+        let find_relative = || targets.git.find_relative(path).map(|(known, _)| known);
         // If the user's configuration is unknown, git might run any file.
-        let might_run = || targets.git.unknown.then_some(GIT_PROGRAM);
-        by_path.or_else(everywhere).or_else(might_run)
+        let might_run = || targets.git.is_unknown.then_some(GIT_PROGRAM);
+        by_path.or_else(find_relative).or_else(might_run)
     }
 }
 
@@ -74,9 +77,9 @@ impl Targets {
         let by_git = self.git.found.iter().cloned();
         let by_links = home_names().flat_map(|known| {
             let path = join(home, known.name);
-            let links = match (is_linked(&path), known.folder) {
+            let links = match (contains_symlink(&path), known.folder) {
                 (true, _) => vec![path],
-                (false, true) => links_in(&path),
+                (false, true) => find_symlinks(&path),
                 (false, false) => vec![],
             };
             links.into_iter().map(move |link| {
@@ -87,9 +90,9 @@ impl Targets {
         // Symlinks in a path are targets too, because they could be replaced.
         let steps = by_git
             .chain(by_links)
-            .flat_map(|(path, known)| way(&path).into_iter().map(move |step| (step, known)));
+            .flat_map(|(path, known)| resolution_steps(&path).into_iter().map(move |step| (step, known)));
         self.found = steps.take(MAX_TARGETS).collect();
-        self.since = Some(Instant::now());
+        self.refreshed_at = Some(Instant::now());
     }
 }
 
@@ -101,7 +104,7 @@ fn is_git(folder: &str) -> bool {
 
 /// Returns `true` if a new file can turn its folder into a repository, in which git runs programs.
 fn completes_repository(path: &str) -> bool {
-    ["HEAD", "commondir"].contains(&last(path)) && !is_git(above(path))
+    ["HEAD", "commondir"].contains(&file_name(path)) && !is_git(parent(path))
 }
 
 #[cfg(test)]
@@ -123,7 +126,7 @@ mod tests {
         fs::write(at("bare.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         fs::write(at(".gitconfig"), format!("[core]\nhooksPath = {}\n", at("hooks"))).unwrap();
         let files = StartupFiles::new(home.clone());
-        let runs = |name: &str| files.runs_later(&at(name)).is_some();
+        let runs = |name: &str| files.autostart_condition(&at(name)).is_some();
         for name in [
             "dotfiles/bashrc",
             "started/a.desktop",
@@ -154,7 +157,7 @@ mod tests {
         let home = dir.path().canonicalize().unwrap().to_str().unwrap().to_owned();
         let config = join(&home, ".gitconfig");
         let hook = join(&home, "src/project/.githooks/pre-commit");
-        let runs = |path: &str| StartupFiles::new(home.clone()).runs_later(path).is_some();
+        let runs = |path: &str| StartupFiles::new(home.clone()).autostart_condition(path).is_some();
         assert!(!runs(&hook), "no configuration refers to the folder");
         fs::write(&config, "[core]\nhooksPath = .githooks\n").unwrap();
         assert!(runs(&hook));
@@ -164,11 +167,11 @@ mod tests {
     #[test]
     fn every_file_runs_later_while_the_configuration_is_unknown() {
         let files = StartupFiles::new("/home/user".to_owned());
-        // The time is in the future, so that a slow test does not determine the targets again.
-        let since = Some(Instant::now() + Duration::from_secs(3600));
-        let mut targets = Targets { since, ..Targets::default() };
-        targets.git.unknown = true;
+        // The time is in the future so that a slow test does not determine the targets again.
+        let refreshed_at = Some(Instant::now() + Duration::from_secs(3600));
+        let mut targets = Targets { refreshed_at, ..Targets::default() };
+        targets.git.is_unknown = true;
         *files.targets.lock().unwrap() = targets;
-        assert!(files.runs_later("/home/user/notes.txt").is_some());
+        assert!(files.autostart_condition("/home/user/notes.txt").is_some());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, io, path::Path, time::Duration};
 
-use super::{AutostartRules, Countermeasure, Finding, RunsLater, runs_later};
+use super::{AutostartCondition, AutostartRules, Countermeasure, Finding, autostart_condition};
 
 /// Watcher of all sandboxes. Never created on this platform.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ impl StartupFiles {
         Self(home)
     }
 
-    pub fn runs_later(&self, path: &str) -> Option<RunsLater> {
-        runs_later(path, Some(&self.0))
+    pub fn autostart_condition(&self, path: &str) -> Option<AutostartCondition> {
+        autostart_condition(path, Some(&self.0))
     }
 }
 
@@ -31,7 +31,7 @@ pub struct FinishedJournal;
 
 impl FinishedJournal {
     /// Removes the journal. Called once all findings are recorded.
-    pub fn forget(self) {}
+    pub fn delete(self) {}
 }
 
 #[expect(missing_docs, reason = "see the Linux implementation")]
@@ -40,47 +40,47 @@ impl Watcher {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
+    pub fn finish_interrupted(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match self.0 {}
     }
 
-    pub fn begin(&mut self, _name: &str, _rules: AutostartRules) -> io::Result<()> {
+    pub fn add_sandbox(&mut self, _name: &str, _rules: AutostartRules) -> io::Result<()> {
         match self.0 {}
     }
 
-    pub fn open(&mut self, _name: &str, _root: &str) -> io::Result<Vec<String>> {
+    pub fn open_root(&mut self, _name: &str, _root: &str) -> io::Result<Vec<String>> {
         match self.0 {}
     }
 
-    pub fn close(&mut self, _name: &str, _root: &str) -> Vec<Finding> {
+    pub fn close_root(&mut self, _name: &str, _root: &str) -> Vec<Finding> {
         match self.0 {}
     }
 
-    pub fn named(&mut self, _name: &str, _path: &str) {
+    pub fn add_approved(&mut self, _name: &str, _path: &str) {
         match self.0 {}
     }
 
-    pub fn hidden(&mut self, _name: &str, _paths: &[String]) {
+    pub fn set_hidden(&mut self, _name: &str, _paths: &[String]) {
         match self.0 {}
     }
 
-    pub fn patience(&self) -> Option<Duration> {
+    pub fn poll_timeout(&self) -> Option<Duration> {
         match self.0 {}
     }
 
-    pub fn read(&mut self) -> Vec<(String, Finding)> {
+    pub fn process_events(&mut self) -> Vec<(String, Finding)> {
         match self.0 {}
     }
 
-    pub fn uncovered(&mut self) -> Vec<String> {
+    pub fn take_uncovered(&mut self) -> Vec<String> {
         match self.0 {}
     }
 
-    pub fn countermeasures(&mut self) -> Vec<(String, Countermeasure)> {
+    pub fn take_countermeasures(&mut self) -> Vec<(String, Countermeasure)> {
         match self.0 {}
     }
 
-    pub fn covered(&mut self, _name: &str) {
+    pub fn masks_restored(&mut self, _name: &str) {
         match self.0 {}
     }
 
@@ -104,24 +104,24 @@ pub fn quarantine(_state_dir: &Path, _path: &str) -> io::Result<String> {
 /// Failure to restore or delete a quarantined file.
 #[derive(Debug, thiserror::Error)]
 #[error("quarantine is not supported on this platform")]
-pub struct PutBackError;
+pub struct RestoreError;
 
 /// Restores the quarantined file `kept` to its original path `path`.
-pub fn put_back(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBackError> {
-    Err(PutBackError)
+pub fn restore(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), RestoreError> {
+    Err(RestoreError)
 }
 
 /// Restores a file and quarantines the file currently at its path.
-pub fn exchange(_state_dir: &Path, _path: &str, _kept: &str) -> Result<Option<String>, PutBackError> {
-    Err(PutBackError)
+pub fn exchange(_state_dir: &Path, _path: &str, _kept: &str) -> Result<Option<String>, RestoreError> {
+    Err(RestoreError)
 }
 
 /// Permanently deletes the file that was quarantined from `path` as `kept`.
-pub fn delete(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBackError> {
-    Err(PutBackError)
+pub fn delete(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), RestoreError> {
+    Err(RestoreError)
 }
 
 /// Converts a path from a finding to the path on disk.
-pub fn real_path(shown: &str) -> std::path::PathBuf {
-    shown.into()
+pub fn real_path(path: &str) -> std::path::PathBuf {
+    path.into()
 }

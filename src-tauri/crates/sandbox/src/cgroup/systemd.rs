@@ -16,17 +16,17 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(2);
 
 /// Requests a scope, waits until this process is in it, and returns its control group, or `None` on failure.
-pub(super) fn for_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
+pub(super) fn request_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
     // The user manager exists only on systems that systemd has booted.
     fs::symlink_metadata("/run/systemd/system").ok()?;
-    let asked = Command::new("busctl")
-        .args(question(std::process::id()))
+    let status = Command::new("busctl")
+        .args(busctl_arguments(std::process::id()))
         .env("PATH", SYSTEM_PATH)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    if !asked.is_ok_and(|status| status.success()) {
+    if !status.is_ok_and(|status| status.success()) {
         return None;
     }
     let deadline = Instant::now() + TIMEOUT;
@@ -39,7 +39,7 @@ pub(super) fn for_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Opt
     None
 }
 
-fn question(pid: u32) -> Vec<String> {
+fn busctl_arguments(pid: u32) -> Vec<String> {
     let scope = format!("ironcurtain-{pid}.scope");
     let manager =
         ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"];
@@ -56,10 +56,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_question() {
+    fn busctl_arguments_request_a_scope() {
         let expected = "--user --quiet --timeout=1 call org.freedesktop.systemd1 /org/freedesktop/systemd1 \
             org.freedesktop.systemd1.Manager StartTransientUnit ssa(sv)a(sa(sv)) ironcurtain-7.scope fail 3 \
             PIDs au 1 7 Delegate b true Description s IronCurtain 0";
-        assert_eq!(question(7).join(" "), expected);
+        assert_eq!(busctl_arguments(7).join(" "), expected);
     }
 }

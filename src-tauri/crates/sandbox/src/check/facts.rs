@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::{process::getuid, system::uname};
 
-use super::{Availability, bwrap_version, check_tun, without_tun};
+use super::{Availability, bwrap_version, check_tun, describe_missing_tun};
 
 /// Facts about a machine that affect sandboxing.
 #[derive(Clone, Debug)]
@@ -42,18 +42,18 @@ impl Facts {
     }
 
     /// Returns the requirements that this machine does not seem to meet, and the command that fixes the first one.
-    pub(super) fn judge(&self) -> Availability {
+    pub(super) fn availability(&self) -> Availability {
         let mut missing = Vec::new();
         let mut fixes = Vec::new();
-        let mut lacks = |what: String, fix: Option<&str>| {
-            missing.push(what);
+        let mut add_missing = |problem: String, fix: Option<&str>| {
+            missing.push(problem);
             fixes.extend(fix.map(str::to_owned));
         };
         match self.bwrap {
-            None => lacks("bubblewrap is not installed".into(), self.install_bubblewrap()),
+            None => add_missing("bubblewrap is not installed".into(), self.install_bubblewrap()),
             Some(version) if version < OLDEST_BWRAP => {
                 let (major, minor) = version;
-                lacks(
+                add_missing(
                     format!("bubblewrap {major}.{minor} is too old; version 0.8 or newer is required"),
                     self.install_bubblewrap(),
                 );
@@ -61,21 +61,21 @@ impl Facts {
             Some(_) => {}
         }
         if let Some((major, minor)) = self.kernel.filter(|kernel| *kernel < OLDEST_KERNEL) {
-            lacks(format!("Linux {major}.{minor} is too old; version 5.14 or newer is required"), None);
+            add_missing(format!("Linux {major}.{minor} is too old; version 5.14 or newer is required"), None);
         }
         if self.namespaces_off {
             let fix = "sudo sysctl -w user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1";
-            lacks("user namespaces are disabled on this system".into(), Some(fix));
+            add_missing("user namespaces are disabled on this system".into(), Some(fix));
         }
         if self.apparmor_restricts {
             // The AppArmor profile in the package applies only to the installed program.
             let fix = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
-            let what = "AppArmor restricts user namespaces on this system, and no profile permits them for this program";
-            lacks(what.into(), Some(fix));
+            let problem = "AppArmor restricts user namespaces on this system, and no profile permits them for this program";
+            add_missing(problem.into(), Some(fix));
         }
         let root = "running as root: only masks protect the kernel's own files, and the process limit is not enforced";
         let mut warnings = if self.root { vec![root.to_owned()] } else { vec![] };
-        warnings.extend(self.no_tun.as_deref().map(without_tun));
+        warnings.extend(self.no_tun.as_deref().map(describe_missing_tun));
         Availability { usable: false, missing, fix_command: fixes.into_iter().next(), warnings }
     }
 
@@ -110,9 +110,11 @@ mod tests {
     #[test]
     fn suitable_machine_has_nothing_missing() {
         let nothing = Availability { usable: false, missing: vec![], fix_command: None, warnings: vec![] };
-        assert_eq!(good().judge(), nothing);
-        assert_eq!(Facts { root: true, ..good() }.judge().warnings.len(), 1);
-        let without = Facts { no_tun: Some("`/dev/net/tun`: not found".into()), ..good() }.judge().warnings;
+        assert_eq!(supported_machine().availability(), nothing);
+        assert_eq!(Facts { root: true, ..supported_machine() }.availability().warnings.len(), 1);
+        let without = Facts { no_tun: Some("`/dev/net/tun`: not found".into()), ..supported_machine() }
+            .availability()
+            .warnings;
         assert_eq!(
             without,
             ["programs that ignore the proxy variables have no network: `/dev/net/tun`: not found"]
@@ -126,7 +128,7 @@ mod tests {
             kernel: Some((5, 10)),
             namespaces_off: true,
             apparmor_restricts: true,
-            ..good()
+            ..supported_machine()
         };
         let expected = Availability {
             usable: false,
@@ -140,13 +142,15 @@ mod tests {
             fix_command: Some("sudo apt install bubblewrap".into()),
             warnings: vec![],
         };
-        assert_eq!(bad.judge(), expected);
+        assert_eq!(bad.availability(), expected);
     }
 
     #[test]
     fn install_command_matches_distribution() {
         let on = |os_release: &str| {
-            Facts { bwrap: None, os_release: os_release.into(), ..good() }.judge().fix_command
+            Facts { bwrap: None, os_release: os_release.into(), ..supported_machine() }
+                .availability()
+                .fix_command
         };
         assert_eq!(on("ID=debian"), Some("sudo apt install bubblewrap".into()));
         assert_eq!(
@@ -167,7 +171,7 @@ mod tests {
         assert_eq!(version("bubblewrap"), None);
     }
 
-    fn good() -> Facts {
+    fn supported_machine() -> Facts {
         Facts {
             root: false,
             kernel: Some((6, 1)),

@@ -9,7 +9,7 @@ use ironcurtain_srt_settings::PassedVariables;
 use crate::spec::PROXY_PORT;
 
 /// Variables that are always passed on, in addition to those starting with `LC_`.
-const PASSED: [&str; 11] = [
+const ALWAYS_PASSED: [&str; 11] = [
     "COLORTERM",
     "FORCE_COLOR",
     "HOME",
@@ -26,44 +26,48 @@ const PASSED: [&str; 11] = [
 /// Sources of the command's environment.
 pub(super) struct EnvironmentSources<'a> {
     /// Environment of this process.
-    pub(super) ours: &'a BTreeMap<String, String>,
+    pub(super) inherited: &'a BTreeMap<String, String>,
     pub(super) pass: &'a PassedVariables,
     /// Variables that are never passed on.
     pub(super) denied: Vec<&'a str>,
     /// Directories that git trusts regardless of their owner.
     pub(super) safe_directories: &'a [String],
     /// Directory for temporary files, passed as `TMPDIR`.
-    pub(super) temporary: &'a str,
+    pub(super) tmp_dir: &'a str,
     /// Path of this program, if the sandbox has a proxy.
     pub(super) connector: Option<&'a str>,
 }
 
 /// Returns the complete environment of the command.
-pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, String> {
-    let is_named = |name: &str| match wanted.pass {
+pub(super) fn environment(sources: &EnvironmentSources<'_>) -> BTreeMap<String, String> {
+    let is_requested = |name: &str| match sources.pass {
         PassedVariables::All => true,
         PassedVariables::Named(names) => names.iter().any(|named| named == name),
     };
-    let is_passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_") || is_named(name);
-    let ours =
-        wanted.ours.iter().filter(|(name, _)| is_passed(name) && !wanted.denied.contains(&name.as_str()));
-    let mut env: BTreeMap<String, String> = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let is_passed =
+        |name: &str| ALWAYS_PASSED.contains(&name) || name.starts_with("LC_") || is_requested(name);
+    let inherited = sources
+        .inherited
+        .iter()
+        .filter(|(name, _)| is_passed(name) && !sources.denied.contains(&name.as_str()));
+    let mut env: BTreeMap<String, String> =
+        inherited.map(|(name, value)| (name.clone(), value.clone())).collect();
     // The host's proxy is unreachable from the sandbox, so its variables are replaced.
-    let proxy = of_proxy(PROXY_PORT, wanted.connector);
+    let proxy = of_proxy(PROXY_PORT, sources.connector);
     env.retain(|name, _| !proxy.contains_key(name));
-    if wanted.connector.is_some() {
+    if sources.connector.is_some() {
         env.extend(proxy);
     }
     env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
-    env.insert("TMPDIR".to_owned(), wanted.temporary.to_owned());
+    env.insert("TMPDIR".to_owned(), sources.tmp_dir.to_owned());
     // `srt` sets this variable too. Programs use it to check whether they are sandboxed.
     env.insert("SANDBOX_RUNTIME".to_owned(), "1".to_owned());
-    trust(&mut env, wanted.safe_directories);
+    add_safe_directories(&mut env, sources.safe_directories);
     env
 }
 
 /// Adds directories to git's trusted directories through environment variables.
-fn trust(env: &mut BTreeMap<String, String>, directories: &[String]) {
+fn add_safe_directories(env: &mut BTreeMap<String, String>, directories: &[String]) {
     if directories.is_empty() {
         return;
     }
@@ -86,7 +90,7 @@ mod tests {
     use super::*;
 
     fn given(pass: &PassedVariables, connector: Option<&str>) -> Vec<String> {
-        let ours = [
+        let inherited = [
             ("HOME", "/h"),
             ("LC_TIME", "C"),
             ("TOKEN", "t"),
@@ -95,17 +99,17 @@ mod tests {
             ("TMPDIR", "/elsewhere"),
             ("GIT_CONFIG_COUNT", "1"),
         ];
-        let ours = ours.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let inherited = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let safe_directories = ["/repo".to_owned()];
-        let wanted = EnvironmentSources {
-            ours: &ours,
+        let sources = EnvironmentSources {
+            inherited: &inherited,
             pass,
             denied: vec!["OTHER"],
             safe_directories: &safe_directories,
-            temporary: "/dev/shm",
+            tmp_dir: "/dev/shm",
             connector,
         };
-        environment(&wanted).into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+        environment(&sources).into_iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
     #[test]

@@ -6,16 +6,16 @@
 use std::{fs, path::PathBuf};
 
 use ironcurtain_paths::{CanonicalPath, protected::secrets};
-use ironcurtain_srt_settings::{Base, ListKind, PathEntry, PathEntryError, SrtSettingsFile, is_pattern};
+use ironcurtain_srt_settings::{ListKind, PathBase, PathEntry, PathEntryError, SrtSettingsFile, is_pattern};
 
 use crate::{
-    mount_plan::{LayoutError, real},
-    place::is_at_or_below,
+    mount_plan::{LayoutError, canonicalize},
+    nofollow::is_at_or_below,
 };
 
 /// Path lists of a view.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct PathLists {
     pub(super) deny_read: Vec<String>,
     pub(super) allow_read: Vec<String>,
     pub(super) allow_write: Vec<String>,
@@ -30,14 +30,18 @@ pub(super) enum ListError {
     #[error("{key}: `{entry}`: {problem}")]
     Entry { key: &'static str, entry: String, problem: PathEntryError },
     #[error("{key}: `{path}` belongs to IronCurtain, and commands cannot access it")]
-    Ours { key: &'static str, path: String },
+    OwnDirectory { key: &'static str, path: String },
     #[error(transparent)]
-    Look(#[from] LayoutError),
+    Resolve(#[from] LayoutError),
 }
 
-impl Lists {
+impl PathLists {
     /// Creates the lists from the settings. `own` contains IronCurtain's directories.
-    pub(super) fn of(settings: &SrtSettingsFile, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
+    pub(super) fn from_settings(
+        settings: &SrtSettingsFile,
+        base: &PathBase,
+        own: &[PathBuf],
+    ) -> Result<Self, ListError> {
         let files = &settings.filesystem;
         let mut lists = Self::default();
         let mut read = |key, entries: &[PathEntry], list| lists.read(base, key, entries, list);
@@ -53,24 +57,24 @@ impl Lists {
             own.iter().filter_map(|dir| Some(dir.canonicalize().ok()?.to_str()?.to_owned())).collect();
         for (key, paths) in [("filesystem.allowRead", &allow_read), ("filesystem.allowWrite", &allow_write)] {
             if let Some(path) = paths.iter().find(|path| own.iter().any(|own| is_at_or_below(path, own))) {
-                return Err(ListError::Ours { key, path: path.clone() });
+                return Err(ListError::OwnDirectory { key, path: path.clone() });
             }
         }
         // At the same path, an allowed entry takes precedence over a denied entry, as in `srt`, and over a path that is
         // hidden by default.
-        let is_among = |paths: &[String], path: &str| -> Result<bool, LayoutError> {
-            let found = real(path)?;
+        let contains_path = |paths: &[String], path: &str| -> Result<bool, LayoutError> {
+            let found = canonicalize(path)?;
             Ok(paths.iter().any(|allowed| allowed == path || Some(allowed) == found.as_ref()))
         };
         let mut denied = credentials;
         denied.extend(own);
         for path in deny_read {
-            if !is_among(&allow_read, &path)? {
+            if !contains_path(&allow_read, &path)? {
                 denied.push(path);
             }
         }
         for path in always_hidden(&base.home) {
-            if !is_among(&allow_read, &path)? && !is_among(&allow_write, &path)? {
+            if !contains_path(&allow_read, &path)? && !contains_path(&allow_write, &path)? {
                 denied.push(path);
             }
         }
@@ -81,7 +85,7 @@ impl Lists {
 
     fn read(
         &mut self,
-        base: &Base,
+        base: &PathBase,
         key: &'static str,
         entries: &[PathEntry],
         list: ListKind,
@@ -89,15 +93,19 @@ impl Lists {
         let mut paths = Vec::new();
         for entry in entries {
             let problem = |problem| ListError::Entry { key, entry: entry.path.clone(), problem };
-            let meant = base.paths(entry, list).map_err(problem)?;
-            if meant.is_empty() && list == ListKind::AllowWrite && !entry.literal && is_pattern(&entry.path) {
+            let expanded = base.paths(entry, list).map_err(problem)?;
+            if expanded.is_empty()
+                && list == ListKind::AllowWrite
+                && !entry.literal
+                && is_pattern(&entry.path)
+            {
                 self.notes.push(format!(
                     "{key}: `{}` is a pattern, but writable paths cannot be patterns; list the directory \
                      instead",
                     entry.path
                 ));
             }
-            paths.extend(meant);
+            paths.extend(expanded);
         }
         paths.sort();
         paths.dedup();
@@ -105,12 +113,12 @@ impl Lists {
     }
 
     /// Returns `true` if a directory is visible. The deepest entry that contains the directory decides.
-    pub(super) fn shows(&self, dir: &str) -> Result<bool, LayoutError> {
+    pub(super) fn is_visible(&self, dir: &str) -> Result<bool, LayoutError> {
         let covers = |path: &String| is_at_or_below(dir, path).then_some(path.len());
         let allowed = self.allow_read.iter().chain(&self.allow_write).filter_map(covers).max();
         let mut denied = None;
         for path in &self.deny_read {
-            denied = denied.max(real(path)?.as_ref().and_then(covers));
+            denied = denied.max(canonicalize(path)?.as_ref().and_then(covers));
         }
         Ok(denied <= allowed)
     }
@@ -121,7 +129,7 @@ impl Lists {
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());
-    let of_the_kernel = |path: &String| ["/proc", "/dev", "/sys"].contains(&path.as_str());
+    let is_kernel_path = |path: &String| ["/proc", "/dev", "/sys"].contains(&path.as_str());
     // Most of these paths do not exist, and hiding a missing path has no effect.
-    paths.filter(|path| !of_the_kernel(path) && fs::symlink_metadata(path).is_ok()).collect()
+    paths.filter(|path| !is_kernel_path(path) && fs::symlink_metadata(path).is_ok()).collect()
 }

@@ -9,15 +9,15 @@ use std::{
 };
 
 use ironcurtain_egress::{HostRules, RuleError};
-use ironcurtain_srt_settings::{Base, CommandArguments, CommandLine, SrtSettingsFile};
+use ironcurtain_srt_settings::{CommandArguments, CommandLine, PathBase, SrtSettingsFile};
 
 use super::{
     environment::{EnvironmentSources, environment},
-    lists::{ListError, Lists},
+    lists::{ListError, PathLists},
 };
 use crate::{
     autostart::{AutostartMode, AutostartRules, GitConfig},
-    place::is_at_or_below,
+    nofollow::is_at_or_below,
     proxy_config::{AddressRange, ProxyConfig, RangeError},
     spec::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View},
     supervisor::ForegroundCommand,
@@ -27,7 +27,7 @@ use crate::{
 const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
 /// Folder for temporary files, always writable in the sandbox.
-const OWN_TEMPORARY: &str = "/dev/shm";
+const OWN_TMP_DIR: &str = "/dev/shm";
 
 /// Specification of a command's sandbox and proxy.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(super) enum PlanError {
     #[error("no home directory; set `HOME` to an existing directory")]
     Home,
     #[error("`{0}` is not UTF-8")]
-    NotText(String),
+    NotUtf8(String),
     #[error(transparent)]
     List(#[from] ListError),
     #[error("network.{key}: {problem}")]
@@ -67,44 +67,45 @@ pub(super) enum PlanError {
 
 impl CommandContext {
     /// Reads the environment and directories of this process.
-    pub(super) fn look() -> Result<Self, PlanError> {
+    pub(super) fn detect() -> Result<Self, PlanError> {
         let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
         // Specifications are JSON, so every string must be UTF-8.
         let text =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Ok(Self {
-            home: text_of(&home)?,
-            program: text_of(&env::current_exe()?)?,
-            cwd: text_of(&env::current_dir()?)?,
+            home: utf8_path(&home)?,
+            program: utf8_path(&env::current_exe()?)?,
+            cwd: utf8_path(&env::current_dir()?)?,
             env: env::vars_os().filter_map(text).collect(),
         })
     }
 
     /// Returns all directories that may contain IronCurtain's files, as set by the environment.
-    fn own(&self) -> Vec<PathBuf> {
+    fn own_dirs(&self) -> Vec<PathBuf> {
         let home = Path::new(&self.home);
-        let placed = |variable: &str| self.env.get(variable).map(PathBuf::from);
+        let dir_from_variable = |variable: &str| self.env.get(variable).map(PathBuf::from);
         let ours = |base: PathBuf| base.join("ironcurtain");
-        let standing = [home.join(".config"), home.join(".local/state"), home.join(".local/share")];
+        let default_dirs = [home.join(".config"), home.join(".local/state"), home.join(".local/share")];
         let named = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
-        let dirs = standing.into_iter().chain(named.into_iter().filter_map(placed)).map(ours);
-        dirs.chain(placed(HOME_VARIABLE)).collect()
+        let dirs = default_dirs.into_iter().chain(named.into_iter().filter_map(dir_from_variable)).map(ours);
+        dirs.chain(dir_from_variable(HOME_VARIABLE)).collect()
     }
 }
 
 impl CommandContext {
     /// Returns the sandboxes' state directory, which commands share with the trusted process.
     pub(super) fn state_dir(&self) -> Result<String, PlanError> {
-        let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        let state = match placed(HOME_VARIABLE) {
+        let dir_from_variable =
+            |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let state = match dir_from_variable(HOME_VARIABLE) {
             Some(all) => Path::new(&self.cwd).join(all).join("state"),
             None => {
                 // A relative path is ignored, as required by the XDG specification.
-                let base = placed("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
+                let base = dir_from_variable("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
                 base.unwrap_or_else(|| Path::new(&self.home).join(".local/state")).join("ironcurtain")
             }
         };
-        text_of(&state.join("sandboxes"))
+        utf8_path(&state.join("sandboxes"))
     }
 }
 
@@ -113,41 +114,41 @@ pub(super) fn plan(
     run: &CommandLine,
     arguments: &CommandArguments,
     settings: &SrtSettingsFile,
-    around: &CommandContext,
+    context: &CommandContext,
 ) -> Result<Plan, PlanError> {
-    let proxy = orders(settings, arguments.debug)?;
-    let base = Base { cwd: around.cwd.clone(), home: around.home.clone() };
-    let mut lists = Lists::of(settings, &base, &around.own())?;
+    let proxy = proxy_config(settings, arguments.debug)?;
+    let base = PathBase { cwd: context.cwd.clone(), home: context.home.clone() };
+    let mut lists = PathLists::from_settings(settings, &base, &context.own_dirs())?;
     let mut notes = std::mem::take(&mut lists.notes);
-    let mut cwd = around.cwd.clone();
-    if cwd == "/" || !lists.shows(&cwd).map_err(ListError::from)? {
+    let mut cwd = context.cwd.clone();
+    if cwd == "/" || !lists.is_visible(&cwd).map_err(ListError::from)? {
         if cwd != "/" {
             notes.push(format!("the working directory `{cwd}` is hidden, so the command starts in `/`"));
         }
         cwd = String::new();
     }
-    let temporary = around.env.get("TMPDIR").map_or("/tmp", |dir| dir.trim_end_matches('/'));
-    let is_writable = lists.allow_write.iter().any(|root| is_at_or_below(temporary, root))
-        && !lists.deny_write.iter().any(|shut| is_at_or_below(temporary, shut));
-    let wanted = EnvironmentSources {
-        ours: &around.env,
+    let tmp_dir = context.env.get("TMPDIR").map_or("/tmp", |dir| dir.trim_end_matches('/'));
+    let is_writable = lists.allow_write.iter().any(|root| is_at_or_below(tmp_dir, root))
+        && !lists.deny_write.iter().any(|denied| is_at_or_below(tmp_dir, denied));
+    let sources = EnvironmentSources {
+        inherited: &context.env,
         pass: &arguments.pass_env,
         denied: settings.credentials.env_vars.iter().map(|variable| variable.name.as_str()).collect(),
         safe_directories: &settings.git.safe_directories,
-        temporary: if is_writable { temporary } else { OWN_TEMPORARY },
-        connector: proxy.as_ref().map(|_| around.program.as_str()),
+        tmp_dir: if is_writable { tmp_dir } else { OWN_TMP_DIR },
+        connector: proxy.as_ref().map(|_| context.program.as_str()),
     };
     let git_config = settings.filesystem.allow_git_config.then(|| ".git/config".to_owned());
     let autostart = AutostartRules {
         mode: AutostartMode::Strict,
         git_config: GitConfig::Closed,
         allow: git_config.into_iter().collect(),
-        home: Some(around.home.clone()),
+        home: Some(context.home.clone()),
         denied: lists.deny_write.clone(),
     };
     let spec = Spec {
         argv: argv(run),
-        env: environment(&wanted),
+        env: environment(&sources),
         cwd: (!cwd.is_empty()).then_some(cwd),
         home: None,
         view: View::HostRead {
@@ -165,11 +166,11 @@ pub(super) fn plan(
         } else {
             UnixSockets::None
         },
-        closed: vec![],
-        kept: vec![],
+        read_only: vec![],
+        pinned: vec![],
         hidden: vec![],
         limits: if arguments.limited { ResourceLimits::default() } else { UNLIMITED },
-        state_dir: around.state_dir()?,
+        state_dir: context.state_dir()?,
         allow_root: arguments.allow_root,
     };
     Ok(Plan { foreground: ForegroundCommand { spec, autostart }, proxy, notes })
@@ -195,7 +196,7 @@ fn argv(run: &CommandLine) -> Vec<String> {
 }
 
 /// Returns the proxy's configuration, or `None` if no hosts are allowed.
-fn orders(settings: &SrtSettingsFile, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
+fn proxy_config(settings: &SrtSettingsFile, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
     let network = &settings.network;
     let none: [&str; 0] = [];
     let problem = |key| move |problem| PlanError::Domain { key, problem };
@@ -207,6 +208,6 @@ fn orders(settings: &SrtSettingsFile, debug: bool) -> Result<Option<ProxyConfig>
     Ok((!allowed.is_empty()).then_some(ProxyConfig { allowed, denied, denied_addresses, debug }))
 }
 
-fn text_of(path: &Path) -> Result<String, PlanError> {
-    path.to_str().map(str::to_owned).ok_or_else(|| PlanError::NotText(path.display().to_string()))
+fn utf8_path(path: &Path) -> Result<String, PlanError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| PlanError::NotUtf8(path.display().to_string()))
 }

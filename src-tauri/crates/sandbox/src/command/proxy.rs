@@ -26,11 +26,11 @@ pub(super) enum ProxyError {
     #[error("failed to start the proxy `{program}`, which is required for the allowed hosts: {source}")]
     Start { program: String, source: io::Error },
     #[error("failed to configure the proxy: {0}")]
-    Tell(#[from] io::Error),
+    Configure(#[from] io::Error),
 }
 
 /// Starts the proxy. Returns the socket over which to send the sandbox's listener to the proxy.
-pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, ProxyError> {
+pub(super) fn start(config: &ProxyConfig, own_program: &str) -> Result<OwnedFd, ProxyError> {
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
     let failed = |source| ProxyError::Start { program: program.display().to_string(), source };
@@ -46,7 +46,7 @@ pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, 
     sys::process::prepare(&mut command, sys::signals::unblock);
     let started = command.spawn();
     let mut proxy = started.map_err(failed)?;
-    let orders = serde_json::to_vec(orders).map_err(io::Error::from)?;
-    proxy.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&orders))?;
+    let config = serde_json::to_vec(config).map_err(io::Error::from)?;
+    proxy.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&config))?;
     Ok(ours.into())
 }

@@ -1,7 +1,7 @@
 //! Connects internet sockets for programs that may stop waiting.
 //!
-//! - A connection through the TUN device takes as long as the user's answer. Meanwhile, the socket must not be held for a
-//!   program that was killed or interrupted, because its question would stay open.
+//! - A connection through the TUN device takes as long as the user's answer. Meanwhile, the socket must not be held for
+//!   a program that was killed or interrupted, because its question would stay open.
 
 use std::{
     os::fd::OwnedFd,
@@ -18,19 +18,19 @@ use rustix::{
 use crate::sys::notify;
 
 /// Interval for checking whether the program is still waiting.
-const CHECK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Connects a stream socket as `connect` does, but fails with `EINTR` when `is_waiting` returns `false`.
 pub(super) fn connect(socket: &OwnedFd, address: &[u8], is_waiting: impl Fn() -> bool) -> Result<(), i32> {
-    let flags = fcntl_getfl(socket).map_err(number)?;
+    let flags = fcntl_getfl(socket).map_err(errno_code)?;
     if flags.contains(OFlags::NONBLOCK) {
         return notify::connect(socket, address);
     }
-    let limit = socket_timeout(socket, Timeout::Send).map_err(number)?;
+    let limit = socket_timeout(socket, Timeout::Send).map_err(errno_code)?;
     // The flag belongs to the program's socket too, so it is set only for the call that starts the connection.
-    fcntl_setfl(socket, flags | OFlags::NONBLOCK).map_err(number)?;
+    fcntl_setfl(socket, flags | OFlags::NONBLOCK).map_err(errno_code)?;
     let begun = notify::connect(socket, address);
-    fcntl_setfl(socket, flags).map_err(number)?;
+    fcntl_setfl(socket, flags).map_err(errno_code)?;
     match begun {
         Err(libc::EINPROGRESS) => finish(socket, limit, is_waiting),
         done => done,
@@ -41,10 +41,10 @@ pub(super) fn connect(socket: &OwnedFd, address: &[u8], is_waiting: impl Fn() ->
 fn finish(socket: &OwnedFd, limit: Option<Duration>, is_waiting: impl Fn() -> bool) -> Result<(), i32> {
     let began = Instant::now();
     loop {
-        match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&CHECK)) {
+        match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&CHECK_INTERVAL)) {
             Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return socket_error(socket).map_err(number)?.map_err(number),
-            Err(error) => return Err(number(error)),
+            Ok(_) => return socket_error(socket).map_err(errno_code)?.map_err(errno_code),
+            Err(error) => return Err(errno_code(error)),
         }
         if limit.is_some_and(|limit| began.elapsed() >= limit) {
             return Err(libc::EINPROGRESS);
@@ -55,7 +55,7 @@ fn finish(socket: &OwnedFd, limit: Option<Duration>, is_waiting: impl Fn() -> bo
     }
 }
 
-fn number(error: Errno) -> i32 {
+fn errno_code(error: Errno) -> i32 {
     error.raw_os_error()
 }
 

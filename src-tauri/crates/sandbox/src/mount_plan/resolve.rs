@@ -1,4 +1,4 @@
-//! Resolves symlinks, and finds other paths to the same file.
+//! Resolves symlinks and finds other paths to the same file.
 
 use std::{
     fs,
@@ -8,32 +8,32 @@ use std::{
 
 use crate::{
     mountinfo::{MountEntry, MountInfo},
-    place::{FileId, FileKind},
+    nofollow::{FileId, FileKind},
 };
 
 /// Failure to resolve the paths of a view.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayoutError {
     #[error("failed to inspect `{path}`: {source}")]
-    Look { path: String, source: io::Error },
+    Inspect { path: String, source: io::Error },
     #[error("`{path}` contains a symlink to `{real}`; use that path instead")]
     Symlink { path: String, real: String },
     #[error("`{0}` resolves to a path that is not UTF-8")]
-    NotText(String),
+    NotUtf8(String),
 }
 
 /// Canonicalizes `path`. Returns `None` if it does not exist or is inaccessible to the user.
-pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
+pub(crate) fn canonicalize(path: &str) -> Result<Option<String>, LayoutError> {
     match fs::canonicalize(path) {
-        Ok(real) => text(real, path).map(Some),
+        Ok(real) => into_utf8(real, path).map(Some),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(source) => Err(LayoutError::Look { path: path.to_owned(), source }),
+        Err(source) => Err(LayoutError::Inspect { path: path.to_owned(), source }),
     }
 }
 
 /// Returns the canonical form and kind of `path`, or `None` if it does not exist or is inaccessible to the user.
-pub(crate) fn real_kind(path: &str) -> Result<Option<(String, FileKind)>, LayoutError> {
-    let Some(real) = real(path)? else { return Ok(None) };
+pub(crate) fn canonicalize_with_kind(path: &str) -> Result<Option<(String, FileKind)>, LayoutError> {
+    let Some(real) = canonicalize(path)? else { return Ok(None) };
     let kind = if Path::new(&real).is_dir() { FileKind::Directory } else { FileKind::File };
     Ok(Some((real, kind)))
 }
@@ -41,8 +41,8 @@ pub(crate) fn real_kind(path: &str) -> Result<Option<(String, FileKind)>, Layout
 /// Returns `path` if it exists and contains no symlinks.
 ///
 /// Used for paths that are opened afterwards: a sandbox may have created a symlink to redirect the open.
-pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
-    match real(path)? {
+pub(super) fn without_symlinks(path: &str) -> Result<Option<&str>, LayoutError> {
+    match canonicalize(path)? {
         Some(real) if real == path => Ok(Some(path)),
         Some(real) => Err(LayoutError::Symlink { path: path.to_owned(), real }),
         None => Ok(None),
@@ -50,11 +50,11 @@ pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
 }
 
 /// Returns the path of the symlink at `path`, with its parent canonicalized, or `None` if `path` is not a symlink.
-pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
+pub(super) fn symlink_at(path: &str) -> Result<Option<String>, LayoutError> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-    let Some((above, name)) = path.rsplit_once('/').filter(|_| is_link) else { return Ok(None) };
-    let above = if above.is_empty() { "/" } else { above };
-    Ok(real(above)?.map(|above| format!("{}/{name}", above.trim_end_matches('/'))))
+    let Some((parent, name)) = path.rsplit_once('/').filter(|_| is_link) else { return Ok(None) };
+    let parent = if parent.is_empty() { "/" } else { parent };
+    Ok(canonicalize(parent)?.map(|parent| format!("{}/{name}", parent.trim_end_matches('/'))))
 }
 
 /// Mount point and table entry of a mount that no other mount covers.
@@ -69,8 +69,8 @@ pub(super) fn mounted(table: &MountInfo) -> Vec<VisibleMount<'_>> {
 /// Returns other paths at which the same file, or a part of the same folder, is mounted.
 pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<String>, LayoutError> {
     let path = Path::new(real);
-    let around = mounted.iter().filter(|(point, _)| path.starts_with(point));
-    let Some((point, entry)) = around.max_by_key(|(point, _)| point.as_os_str().len()) else {
+    let containing = mounted.iter().filter(|(point, _)| path.starts_with(point));
+    let Some((point, entry)) = containing.max_by_key(|(point, _)| point.as_os_str().len()) else {
         return Ok(vec![]);
     };
     let Ok(relative) = path.strip_prefix(point) else { return Ok(vec![]) };
@@ -80,10 +80,10 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
     let mut found = Vec::new();
     for (other, mount) in mounted.iter().filter(|(_, mount)| mount.device == entry.device) {
         // A path that another mount covers leads to a different file than this entry indicates.
-        let (alias, is_one) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
+        let (alias, is_same_file) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
             let alias: PathBuf = other.join(rest).components().collect();
-            let is_one = FileId::at(&alias).is_some_and(|found| Some(found) == own);
-            (alias, is_one)
+            let is_same_file = FileId::at(&alias).is_some_and(|found| Some(found) == own);
+            (alias, is_same_file)
         } else if Path::new(&mount.root).starts_with(&in_file_system) {
             let device = |found: Option<FileId>| found.map(|found| found.device);
             (other.clone(), device(FileId::at(other)).is_some_and(|found| Some(found) == device(own)))
@@ -91,15 +91,15 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
             continue;
         };
         // An alias below the path is hidden with it.
-        if is_one && !alias.starts_with(path) {
-            found.push(text(alias, real)?);
+        if is_same_file && !alias.starts_with(path) {
+            found.push(into_utf8(alias, real)?);
         }
     }
     Ok(found)
 }
 
-fn text(path: PathBuf, asked: &str) -> Result<String, LayoutError> {
-    path.into_os_string().into_string().map_err(|_| LayoutError::NotText(asked.to_owned()))
+fn into_utf8(path: PathBuf, requested: &str) -> Result<String, LayoutError> {
+    path.into_os_string().into_string().map_err(|_| LayoutError::NotUtf8(requested.to_owned()))
 }
 
 /// Returns `true` if an error means that a path does not exist or is inaccessible to the user.

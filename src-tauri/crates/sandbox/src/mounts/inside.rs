@@ -27,11 +27,11 @@ pub(super) use release::UnmountOutcome;
 
 use super::MountError;
 use crate::{
-    autostart::name_text::raw,
+    autostart::name_text::to_os_str,
     control::{MountRefusal, UnmountProof},
     fd_passing,
     mountinfo::MountInfo,
-    place::{FileKind, is_below, mount_id, open_plain, open_plain_end},
+    nofollow::{FileKind, is_below, mount_id, open_no_symlinks, open_nofollow},
     sys, tree,
 };
 
@@ -53,12 +53,12 @@ pub(crate) struct SandboxNamespaces {
 pub(super) struct MountChange {
     pub(super) old: Option<MountedPath>,
     pub(super) new: Option<NewMount>,
-    pub(super) carried: Vec<MountedPath>,
-    pub(super) made: Vec<CreatedPoint>,
+    pub(super) nested: Vec<MountedPath>,
+    pub(super) created_points: Vec<CreatedPoint>,
     pub(super) path: String,
     /// Directory of the sandbox's root that the old mount covers. Mounts on top of the old mount can move there before
     /// it is removed.
-    pub(super) under: Option<OwnedFd>,
+    pub(super) covered_dir: Option<OwnedFd>,
     /// Ids of the mounts that may still show the same file after `old` is removed.
     pub(super) granted: Vec<u64>,
 }
@@ -81,14 +81,14 @@ pub(super) struct NewMount {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MountOutcome {
     /// Outcome of releasing the old mount, if there was one.
-    pub(super) let_go: Option<UnmountOutcome>,
+    pub(super) unmount_outcome: Option<UnmountOutcome>,
     /// Created mount points that exist after the change.
-    pub(super) made: Vec<CreatedPoint>,
+    pub(super) created_points: Vec<CreatedPoint>,
 }
 
 impl SandboxNamespaces {
     /// Opens the namespaces of the sandbox. `process` is the `/proc` directory of its init.
-    pub(crate) fn of(process: OwnedFd, own_tmp: bool) -> io::Result<Self> {
+    pub(crate) fn open(process: OwnedFd, own_tmp: bool) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mounts = openat(&process, "ns/mnt", flags, Mode::empty())?;
         let user = sys::mount::owning_user_namespace(&mounts)?;
@@ -110,7 +110,7 @@ impl SandboxNamespaces {
 
     /// Returns `true` if the sandbox's init has the same root as when its namespaces were opened. A different root
     /// means that the init has changed its root or mount namespace.
-    pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
+    pub(crate) fn has_original_root(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)
     }
 
@@ -124,11 +124,11 @@ impl SandboxNamespaces {
         let broken = |error: String| MountError::Broken(error);
         let (ours, theirs) = UnixStream::pair().map_err(|error| broken(error.to_string()))?;
         let work = || {
-            let done = self.enter().and_then(|inside| inside.carry_out(change, tree, &theirs));
+            let done = self.enter().and_then(|inside| inside.apply_change(change, tree, &theirs));
             serde_json::to_vec(&done).unwrap_or_default()
         };
-        let said = sys::process::in_fork(work).map_err(|error| broken(error.to_string()))?;
-        let outcome = serde_json::from_slice::<Result<MountOutcome, MountError>>(&said)
+        let report = sys::process::run_in_fork(work).map_err(|error| broken(error.to_string()))?;
+        let outcome = serde_json::from_slice::<Result<MountOutcome, MountError>>(&report)
             .map_err(|error| broken(format!("no report from the child that changes mounts: {error}")))??;
         drop(theirs);
         Ok((outcome, fd_passing::receive(&ours).ok()))
@@ -136,18 +136,18 @@ impl SandboxNamespaces {
 
     /// Mounts `tree` at `path`, on top of any existing mount there.
     pub(crate) fn cover(&self, path: &str, tree: &OwnedFd) -> io::Result<()> {
-        sys::process::try_in_fork(|| {
+        sys::process::try_run_in_fork(|| {
             let inside = self.enter().map_err(io::Error::other)?;
-            Ok(tree::attach(tree, open_plain_end(&inside.root, &*raw(path.trim_start_matches('/')))?)?)
+            Ok(tree::attach(tree, open_nofollow(&inside.root, &*to_os_str(path.trim_start_matches('/')))?)?)
         })
     }
 
-    pub(super) fn enter(&self) -> Result<Inside<'_>, MountError> {
-        let entered = || -> io::Result<Inside<'_>> {
+    pub(super) fn enter(&self) -> Result<EnteredSandbox<'_>, MountError> {
+        let entered = || -> io::Result<EnteredSandbox<'_>> {
             move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
             move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
             let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-            Ok(Inside { sandbox: self, root, writable_root: None, made: Vec::new() })
+            Ok(EnteredSandbox { sandbox: self, root, writable_root: None, created_points: Vec::new() })
         };
         entered().map_err(|error| MountError::kernel("entering", "the sandbox", error))
     }
@@ -164,7 +164,7 @@ impl SandboxNamespaces {
 
     /// Returns `true` if the sandbox's init is exiting or has exited. If the state is unknown, the init counts as
     /// running.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub(crate) fn is_exiting(&self) -> bool {
         let opened = openat(&self.process, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let stat = opened.map_err(io::Error::from).and_then(|stat| io::read_to_string(File::from(stat)));
         match stat {
@@ -182,12 +182,12 @@ impl SandboxNamespaces {
 }
 
 /// Child process inside the sandbox's namespaces, invisible to the sandbox's processes.
-pub(super) struct Inside<'a> {
+pub(super) struct EnteredSandbox<'a> {
     sandbox: &'a SandboxNamespaces,
     root: OwnedFd,
     /// Writable, detached copy of the root that only this process can access.
     writable_root: Option<OwnedFd>,
-    made: Vec<CreatedPoint>,
+    created_points: Vec<CreatedPoint>,
 }
 
 /// Mount to keep, and its new location.
@@ -199,131 +199,136 @@ struct KeptMount {
     target: Option<OwnedFd>,
 }
 
-impl Inside<'_> {
+impl EnteredSandbox<'_> {
     /// Carries out a change. Where the kernel can add the new mount beneath the old one, the path stays visible
-    /// throughout. Sends to `door` the directory that the new mount covers.
-    fn carry_out(
+    /// throughout. Sends to `socket` the directory that the new mount covers.
+    fn apply_change(
         mut self,
         change: MountChange,
         tree: Option<OwnedFd>,
-        door: &UnixStream,
+        socket: &UnixStream,
     ) -> Result<MountOutcome, MountError> {
-        let MountChange { old, new, carried, made, path, under, granted } = change;
-        self.made = made;
+        let MountChange { old, new, nested, created_points, path, covered_dir, granted } = change;
+        self.created_points = created_points;
         let new = new.zip(tree);
         let mut lost = false;
-        let mut staying = Vec::new();
-        for placed in &carried {
-            match self.pick_up(placed, new.as_ref(), under.as_ref().map(|under| (under, path.as_str()))) {
-                Ok(carried) => staying.push(carried),
+        let mut kept = Vec::new();
+        for mounted in &nested {
+            match self.open_nested(
+                mounted,
+                new.as_ref(),
+                covered_dir.as_ref().map(|covered_dir| (covered_dir, path.as_str())),
+            ) {
+                Ok(nested) => kept.push(nested),
                 // Removing a mount must succeed even if a mount on top of it has been moved out of reach.
                 Err(_) if new.is_none() => lost = true,
                 Err(error) => return Err(error),
             }
         }
         let is_beneath =
-            old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| self.slide_beneath(old, new));
-        let has_place = |carried: &KeptMount| carried.target.is_some() && (is_beneath || new.is_none());
-        let (first, last): (Vec<_>, Vec<_>) = staying.into_iter().partition(has_place);
-        lost |= self.put_back_all(first, new.is_some())?;
-        let aside = old.as_ref().map(|old| self.set_aside(old)).transpose()?;
+            old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| self.attach_beneath(old, new));
+        let can_reattach = |nested: &KeptMount| nested.target.is_some() && (is_beneath || new.is_none());
+        let (first, last): (Vec<_>, Vec<_>) = kept.into_iter().partition(can_reattach);
+        lost |= self.reattach_all(first, new.is_some())?;
+        let aside = old.as_ref().map(|old| self.move_aside(old)).transpose()?;
         if let Some((new, tree)) = new.as_ref().filter(|_| !is_beneath)
-            && let Err(error) = self.put(new, tree, door)
+            && let Err(error) = self.mount_new(new, tree, socket)
         {
-            self.tidy();
+            self.remove_unused_points();
             return Err(match aside {
                 Some(_) => MountError::Broken(error.to_string()),
                 None => error,
             });
         }
-        lost |= self.put_back_all(last, new.is_some())?;
-        let mut let_go = aside.map(|aside| self.release(aside, &path, &granted)).transpose()?;
-        if let Some(let_go) = let_go.as_mut().filter(|_| lost) {
-            let_go.proof = UnmountProof::Held;
+        lost |= self.reattach_all(last, new.is_some())?;
+        let mut unmount_outcome = aside.map(|aside| self.release(aside, &path, &granted)).transpose()?;
+        if let Some(unmount_outcome) = unmount_outcome.as_mut().filter(|_| lost) {
+            unmount_outcome.proof = UnmountProof::StillOpen;
         }
-        self.tidy();
-        Ok(MountOutcome { let_go, made: self.made })
+        self.remove_unused_points();
+        Ok(MountOutcome { unmount_outcome, created_points: self.created_points })
     }
 
     /// Mounts the new tree at its path.
-    fn put(&mut self, new: &NewMount, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
+    fn mount_new(&mut self, new: &NewMount, tree: &OwnedFd, socket: &UnixStream) -> Result<(), MountError> {
         let point = self.mount_point(&new.path, new.kind)?;
         // Processes in the sandbox cannot move directories on its root.
         let is_root = mount_id(&point).is_ok_and(|id| id == self.sandbox.root_id);
         tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))?;
         if is_root {
             // Ignores the error: without the directory, mounts on top of this mount return only after it is removed.
-            let _ = fd_passing::send(door, &point);
+            let _ = fd_passing::send(socket, &point);
         }
         Ok(())
     }
 
     /// Mounts the new tree beneath the old mount, where it is hidden until the old mount is removed. Returns `false`
     /// if the kernel does not support this.
-    fn slide_beneath(&self, old: &MountedPath, (new, tree): &(NewMount, OwnedFd)) -> bool {
-        let top = open_plain(&self.root, &new.path).ok();
+    fn attach_beneath(&self, old: &MountedPath, (new, tree): &(NewMount, OwnedFd)) -> bool {
+        let top = open_no_symlinks(&self.root, &new.path).ok();
         let top = top.filter(|top| mount_id(top) == Ok(old.mount_id));
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
     /// Moves the kept mounts back. Returns `true` if a mount was lost. If the change adds a mount, a lost mount is an
     /// error.
-    fn put_back_all(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
+    fn reattach_all(&mut self, kept: Vec<KeptMount>, adds_mount: bool) -> Result<bool, MountError> {
         let mut lost = false;
-        for carried in staying {
-            match self.put_down(carried) {
+        for nested in kept {
+            match self.reattach(nested) {
                 Ok(()) => {}
-                Err(_) if !comes => lost = true,
+                Err(_) if !adds_mount => lost = true,
                 Err(error) => return Err(MountError::Broken(error.to_string())),
             }
         }
         Ok(lost)
     }
 
-    fn pick_up(
+    fn open_nested(
         &mut self,
-        placed: &MountedPath,
+        mounted: &MountedPath,
         new: Option<&(NewMount, OwnedFd)>,
-        under: Option<(&OwnedFd, &str)>,
+        covered_dir: Option<(&OwnedFd, &str)>,
     ) -> Result<KeptMount, MountError> {
-        let path = placed.path.clone();
-        let no_place = |error| {
+        let path = mounted.path.clone();
+        let no_mount_point = |error| {
             let message = format!("failed to keep `{path}` in place: {error}");
             MountError::refused(MountRefusal::NoMountPoint, message)
         };
-        let mount = open_plain(&self.root, &path).map_err(no_place)?;
-        let stat = fstat(&mount).map_err(no_place)?;
-        let kind = FileKind::of(&stat).ok_or_else(|| no_place(Errno::INVAL))?;
-        if mount_id(&mount).map_err(no_place)? != placed.mount_id {
-            return Err(no_place(Errno::STALE));
+        let mount = open_no_symlinks(&self.root, &path).map_err(no_mount_point)?;
+        let stat = fstat(&mount).map_err(no_mount_point)?;
+        let kind = FileKind::from_stat(&stat).ok_or_else(|| no_mount_point(Errno::INVAL))?;
+        if mount_id(&mount).map_err(no_mount_point)? != mounted.mount_id {
+            return Err(no_mount_point(Errno::STALE));
         }
-        let target = match (new, under) {
+        let target = match (new, covered_dir) {
             (Some((new, tree)), _) if is_below(&path, &new.path) => {
                 let relative = path.get(new.path.len() + 1..).unwrap_or_default();
-                Some(open_plain(tree, relative).map_err(no_place)?)
+                Some(open_no_symlinks(tree, relative).map_err(no_mount_point)?)
             }
-            (None, Some((under, above))) => {
-                let under = under.try_clone().ok();
-                under.and_then(|under| self.point_below(under, above, &path, kind).ok())
+            (None, Some((covered_dir, above))) => {
+                let covered_dir = covered_dir.try_clone().ok();
+                covered_dir
+                    .and_then(|covered_dir| self.mount_point_below(covered_dir, above, &path, kind).ok())
             }
             (Some(_) | None, _) => None,
         };
         Ok(KeptMount { mount, path, kind, target })
     }
 
-    fn put_down(&mut self, carried: KeptMount) -> Result<(), MountError> {
-        let target = match carried.target {
+    fn reattach(&mut self, nested: KeptMount) -> Result<(), MountError> {
+        let target = match nested.target {
             Some(target) => target,
-            None => self.mount_point(&carried.path, carried.kind)?,
+            None => self.mount_point(&nested.path, nested.kind)?,
         };
-        tree::attach(&carried.mount, &target)
-            .map_err(|error| MountError::kernel("keeping", &carried.path, error))
+        tree::attach(&nested.mount, &target)
+            .map_err(|error| MountError::kernel("keeping", &nested.path, error))
     }
 }
 
 /// Returns the mount id of a path relative to `process`, a process's directory in `/proc`.
-fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
-    Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
+fn mount_id_of(process: &OwnedFd, path: &str) -> io::Result<u64> {
+    Ok(mount_id(openat(process, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }
 
 /// Returns `true` if a process is exiting, according to its `stat` line (`proc_pid_stat(5)`). Exiting processes

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     fd_passing,
     mount_plan::MountPlan,
-    sys::process::{leave_mount_namespace, try_in_fork},
+    sys::process::{enter_private_mount_namespace, try_run_in_fork},
 };
 
 /// Applies `plan` in a child's mount namespace, then creates a tree there with `make`. The namespace disappears with
@@ -18,8 +18,8 @@ pub(super) fn build_isolated_tree(
     make: impl FnOnce() -> io::Result<OwnedFd>,
 ) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
-    try_in_fork(|| {
-        leave_mount_namespace()?;
+    try_run_in_fork(|| {
+        enter_private_mount_namespace()?;
         plan.apply()?;
         fd_passing::send(&theirs, make()?)
     })?;

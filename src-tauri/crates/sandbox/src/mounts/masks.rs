@@ -25,16 +25,16 @@ use rustix::{
 
 use super::{inside::SandboxNamespaces, isolated_tree::build_isolated_tree};
 use crate::{
-    autostart::name_text::{raw, text},
+    autostart::name_text::{from_os_bytes, to_os_str},
     mount_plan::{MountPlan, PathTreatment},
     mountinfo::MountInfo,
-    place::{FileId, is_below, open_plain, open_plain_end},
+    nofollow::{FileId, is_below, open_no_symlinks, open_nofollow},
     special::{MAX_MASKED, is_folder, is_special},
     tree,
 };
 
 /// Maximum number of attempts to restore a mask whose path keeps changing.
-const TRIES: usize = 20;
+const MAX_ATTEMPTS: usize = 20;
 
 /// Masks of one sandbox.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct Masks {
 #[derive(Debug)]
 struct Mask {
     path: String,
-    step: PathTreatment,
+    treatment: PathTreatment,
     /// Id of the mask's mount, or `None` while the path does not exist.
     mount: Option<u64>,
     /// Identity of the parent folder.
@@ -67,16 +67,17 @@ pub(crate) struct RestoredMask {
 
 impl Masks {
     /// Creates an empty set of masks. `process` is the `/proc` directory of the sandbox's init.
-    pub(crate) fn of(process: &OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(process: &OwnedFd) -> io::Result<Self> {
         let root = openat(process, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let table = openat(process, "mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { root, table, trees: BTreeMap::new() })
     }
 
     /// Records the masks of `plan` in the tree mounted at `path`, replacing the previous ones.
-    pub(crate) fn put(&mut self, path: &str, plan: &MountPlan) {
+    pub(crate) fn set(&mut self, path: &str, plan: &MountPlan) {
         let masks = plan.masks().filter(|(masked, _)| is_below(masked, path));
-        let masks = masks.map(|(masked, step)| Mask::find(&self.root, masked.clone(), step.clone()));
+        let masks =
+            masks.map(|(masked, treatment)| Mask::find(&self.root, masked.clone(), treatment.clone()));
         let masks: Vec<Mask> = masks.collect();
         self.trees.insert(path.to_owned(), masks);
     }
@@ -89,8 +90,8 @@ impl Masks {
         for path in paths {
             for (_, masks) in self.trees.iter_mut().filter(|(tree, _)| is_below(path, tree)) {
                 if !masks.iter().any(|mask| mask.path == *path) {
-                    let step = PathTreatment::Special;
-                    masks.push(Mask { path: path.clone(), step, mount: None, folder: None });
+                    let treatment = PathTreatment::Special;
+                    masks.push(Mask { path: path.clone(), treatment, mount: None, folder: None });
                 }
             }
         }
@@ -104,12 +105,12 @@ impl Masks {
     }
 
     /// Drops the masks of a tree that is no longer mounted.
-    pub(crate) fn take_away(&mut self, path: &str) {
+    pub(crate) fn remove(&mut self, path: &str) {
         self.trees.remove(path);
     }
 
     /// Returns a descriptor that becomes ready when a mask may have been lost.
-    pub(crate) fn news(&self) -> PollFd<'_> {
+    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.table, PollFlags::PRI)
     }
 
@@ -132,15 +133,15 @@ impl Masks {
             }
             // Nested trees have masks at the same paths.
             if covered.contains(&mask.path) {
-                mask.look(&self.root);
-            } else if mask.put_back(sandbox, &self.root)? {
+                mask.refresh(&self.root);
+            } else if mask.remount(sandbox, &self.root)? {
                 covered.push(mask.path.clone());
                 if !mask.is_special() {
                     restored.push(RestoredMask { path: mask.path.clone(), hidden: mask.hides() });
                 }
             }
         }
-        // Drops special files without a mask, so that a new file at the same path is reported again.
+        // Drops special files without a mask so that a new file at the same path is reported again.
         self.trees
             .values_mut()
             .for_each(|masks| masks.retain(|mask| !mask.is_special() || mask.mount.is_some()));
@@ -149,67 +150,67 @@ impl Masks {
 }
 
 impl Mask {
-    fn find(root: &OwnedFd, path: String, step: PathTreatment) -> Self {
-        let mut mask = Self { path, step, mount: None, folder: None };
-        mask.look(root);
+    fn find(root: &OwnedFd, path: String, treatment: PathTreatment) -> Self {
+        let mut mask = Self { path, treatment, mount: None, folder: None };
+        mask.refresh(root);
         mask
     }
 
     /// Records the mount and parent folder currently at the path, if the path contains no symlink.
-    fn look(&mut self, root: &OwnedFd) {
-        let place = open_plain_end(root, &*raw(relative(&self.path)));
-        let about = place.and_then(|place| {
-            statx(&place, "", AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID)
+    fn refresh(&mut self, root: &OwnedFd) {
+        let fd = open_nofollow(root, &*to_os_str(relative(&self.path)));
+        let stat = fd.and_then(|fd| {
+            statx(&fd, "", AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID)
         });
-        let found = about.ok().filter(|about| about.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
-        self.mount = found.map(|about| about.stx_mnt_id);
-        self.folder = folder(root, &self.path);
+        let found = stat.ok().filter(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+        self.mount = found.map(|stat| stat.stx_mnt_id);
+        self.folder = parent_id(root, &self.path);
     }
 
     fn hides(&self) -> bool {
-        matches!(self.step, PathTreatment::Hide { .. })
+        matches!(self.treatment, PathTreatment::Hide { .. })
     }
 
     fn is_special(&self) -> bool {
-        matches!(self.step, PathTreatment::Special)
+        matches!(self.treatment, PathTreatment::Special)
     }
 
     /// Returns `true` if the mask is no longer needed, because its special file was replaced by a different kind of
     /// file.
-    fn is_over(&self) -> bool {
+    fn is_obsolete(&self) -> bool {
         self.is_special() && !is_special(&self.path) && !is_folder(&self.path)
     }
 
     fn is_in_place(&mut self, root: &OwnedFd, table: &MountInfo) -> bool {
         let Some(entry) = self.mount.and_then(|id| table.get(id)) else { return false };
-        let now = text(entry.point.as_bytes());
+        let now = from_os_bytes(entry.point.as_bytes());
         if now == self.path {
             return true;
         }
         // A folder above the path was renamed, and the mask moved with it.
         let name = |path: &str| path.rsplit_once('/').map(|(_, name)| name.to_owned());
-        let went_along =
-            self.folder.is_some() && folder(root, &now) == self.folder && name(&now) == name(&self.path);
-        if went_along {
+        let moved_along =
+            self.folder.is_some() && parent_id(root, &now) == self.folder && name(&now) == name(&self.path);
+        if moved_along {
             self.path = now;
         }
-        went_along
+        moved_along
     }
 
     /// Mounts the mask over the file at the path. Returns `false` if there is no file.
-    fn put_back(&mut self, sandbox: &SandboxNamespaces, root: &OwnedFd) -> io::Result<bool> {
-        for _ in 0..TRIES {
-            if self.is_over() {
+    fn remount(&mut self, sandbox: &SandboxNamespaces, root: &OwnedFd) -> io::Result<bool> {
+        for _ in 0..MAX_ATTEMPTS {
+            if self.is_obsolete() {
                 self.mount = None;
                 return Ok(false);
             }
             let put = self.tree().and_then(|tree| sandbox.cover(&self.path, &tree));
             match put {
                 Ok(()) => {
-                    self.look(root);
+                    self.refresh(root);
                     return Ok(true);
                 }
-                Err(error) if is_gone(&error) && !self.is_there(root) => {
+                Err(error) if is_missing(&error) && !self.exists(root) => {
                     self.mount = None;
                     return Ok(false);
                 }
@@ -220,41 +221,48 @@ impl Mask {
         Err(io::Error::other(format!("failed to restore the mask over `{}`", self.path)))
     }
 
-    fn is_there(&self, root: &OwnedFd) -> bool {
-        open_plain_end(root, &*raw(relative(&self.path))).is_ok()
+    fn exists(&self, root: &OwnedFd) -> bool {
+        open_nofollow(root, &*to_os_str(relative(&self.path))).is_ok()
     }
 
     /// Creates a cover for the file currently at the path.
     fn tree(&self) -> io::Result<OwnedFd> {
-        match &self.step {
+        match &self.treatment {
             PathTreatment::Pin | PathTreatment::Reopen { .. } => {
-                Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, false, true)?)
+                Ok(tree::copy_mount(&open_nofollow(CWD, &*to_os_str(&self.path))?, false, true)?)
             }
-            PathTreatment::ReadOnly => Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?),
+            PathTreatment::ReadOnly => {
+                Ok(tree::copy_mount(&open_nofollow(CWD, &*to_os_str(&self.path))?, true, true)?)
+            }
             PathTreatment::Hide { .. } | PathTreatment::Special => self.empty_tree(),
         }
     }
 
     /// Creates an empty, inaccessible cover.
     fn empty_tree(&self) -> io::Result<OwnedFd> {
-        let hiding = MountPlan::hiding(&self.path)?;
-        build_isolated_tree(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?))
-            // Opening a path that does not exist gives a more precise error.
-            .or_else(|error| open_plain_end(CWD, &*raw(&self.path)).map_err(io::Error::from).and(Err(error)))
+        let hiding = MountPlan::hiding_file(&self.path)?;
+        build_isolated_tree(&hiding, || {
+            Ok(tree::copy_mount(&open_nofollow(CWD, &*to_os_str(&self.path))?, true, true)?)
+        })
+        // Opening a path that does not exist gives a more precise error.
+        .or_else(|error| open_nofollow(CWD, &*to_os_str(&self.path)).map_err(io::Error::from).and(Err(error)))
     }
 }
 
-fn is_gone(error: &io::Error) -> bool {
+fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
 /// Returns the identity of the parent folder of `path`, or `None` if it does not exist.
-fn folder(root: impl AsFd, path: &str) -> Option<FileId> {
-    let (above, _) = path.rsplit_once('/')?;
-    let place =
-        if above.is_empty() { open_plain(root, ".") } else { open_plain(root, &*raw(relative(above))) };
-    place.and_then(fstat).ok().map(|stat| FileId::of(&stat))
+fn parent_id(root: impl AsFd, path: &str) -> Option<FileId> {
+    let (parent, _) = path.rsplit_once('/')?;
+    let fd = if parent.is_empty() {
+        open_no_symlinks(root, ".")
+    } else {
+        open_no_symlinks(root, &*to_os_str(relative(parent)))
+    };
+    fd.and_then(fstat).ok().map(|stat| FileId::from_stat(&stat))
 }
 
 fn relative(path: &str) -> &str {

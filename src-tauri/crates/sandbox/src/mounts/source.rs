@@ -1,4 +1,4 @@
-//! Opens the exact host path that was approved for a grant, and copies its mount.
+//! Opens the exact host path that was approved for a grant and copies its mount.
 //!
 //! - An approved path is canonical. A symlink in the path was created after the approval, and is an error.
 //! - Later mounts on the host do not propagate into the copy, and setuid programs and devices do not work in it.
@@ -14,7 +14,7 @@ use super::{MountError, isolated_tree::build_isolated_tree};
 use crate::{
     control::MountRefusal,
     mount_plan::MountPlan,
-    place::{FileId, FileKind, mount_id, open_plain},
+    nofollow::{FileId, FileKind, mount_id, open_no_symlinks},
     spec::MountAccess,
     tree,
 };
@@ -29,18 +29,18 @@ pub(super) struct MountSource {
 }
 
 impl MountSource {
-    /// Opens and copies `path`, and applies `plan` below it.
+    /// Opens and copies `path` and applies `plan` below it.
     pub(super) fn open(path: &str, access: MountAccess, plan: &MountPlan) -> Result<Self, MountError> {
-        let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
-        let stat = fstat(&place).map_err(|error| MountError::kernel("inspecting", path, error))?;
-        let kind = FileKind::of(&stat).ok_or_else(|| {
+        let fd = open_no_symlinks(CWD, path).map_err(|error| cannot_open(path, error))?;
+        let stat = fstat(&fd).map_err(|error| MountError::kernel("inspecting", path, error))?;
+        let kind = FileKind::from_stat(&stat).ok_or_else(|| {
             let kind = kind_name(FileType::from_raw_mode(stat.st_mode));
             let message = format!("`{path}` is {kind}; only regular files and folders can be granted");
             MountError::refused(MountRefusal::Kind, message)
         })?;
-        let identity = FileId::of(&stat);
+        let identity = FileId::from_stat(&stat);
         let opened =
-            if plan.is_empty() { copy(&place, access) } else { copy_with_plan(path, access, plan, identity) };
+            if plan.is_empty() { copy(&fd, access) } else { copy_with_plan(path, access, plan, identity) };
         let tree = opened.map_err(|error| MountError::kernel("opening", path, error))?;
         let mount_id = mount_id(&tree).map_err(|error| MountError::kernel("inspecting", path, error))?;
         Ok(Self { tree, kind, mount_id, identity })
@@ -69,9 +69,9 @@ impl MountSource {
     }
 }
 
-/// Copies the mount at `place`.
-fn copy(place: &OwnedFd, access: MountAccess) -> io::Result<OwnedFd> {
-    Ok(tree::copy(place, access == MountAccess::ReadOnly, true)?)
+/// Copies the mount at `fd`.
+fn copy(fd: &OwnedFd, access: MountAccess) -> io::Result<OwnedFd> {
+    Ok(tree::copy_mount(fd, access == MountAccess::ReadOnly, true)?)
 }
 
 /// Copies the mount and applies `plan`. Fails if the path was replaced after it was opened.
@@ -82,11 +82,11 @@ fn copy_with_plan(
     identity: FileId,
 ) -> io::Result<OwnedFd> {
     build_isolated_tree(plan, || {
-        let place = open_plain(CWD, path)?;
-        if FileId::of(&fstat(&place)?) != identity {
+        let fd = open_no_symlinks(CWD, path)?;
+        if FileId::from_stat(&fstat(&fd)?) != identity {
             return Err(io::Error::other("it has just been replaced"));
         }
-        copy(&place, access)
+        copy(&fd, access)
     })
 }
 

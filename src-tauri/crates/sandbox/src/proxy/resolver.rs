@@ -15,11 +15,11 @@ impl Resolve for FilteredResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let mut found = self.resolver.resolve(name).await?;
-            let some = !found.is_empty();
+            let had_addresses = !found.is_empty();
             found.retain(|address| !self.denied.iter().any(|range| range.contains(*address)));
-            if some && found.is_empty() {
-                let why = "it resolves only to addresses in `deniedResolvedAddresses`";
-                return Err(io::Error::other(why));
+            if had_addresses && found.is_empty() {
+                let reason = "it resolves only to addresses in `deniedResolvedAddresses`";
+                return Err(io::Error::other(reason));
             }
             Ok(found)
         })

@@ -12,13 +12,13 @@ use tokio::{runtime, sync::watch};
 
 use crate::{resolver::FilteredResolver, stderr_log::StderrLog};
 
-/// Serves connections until the listener fails, and returns the reason.
+/// Serves connections until the listener fails and returns the reason.
 pub(crate) fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
     let descriptor = std::env::args().nth(1).ok_or("started without a descriptor")?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text)?;
-    let orders: ProxyConfig = serde_json::from_str(&text)?;
-    let rules = HostRules::new(&orders.allowed, &orders.denied, false)?;
+    let config: ProxyConfig = serde_json::from_str(&text)?;
+    let rules = HostRules::new(&config.allowed, &config.denied, false)?;
     let listener: TcpListener = match receive_listener(&descriptor) {
         Ok(listener) => listener,
         // The sandbox was not created, and the parent process reports why.
@@ -30,9 +30,9 @@ pub(crate) fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
         server: "command".to_owned(),
         rules,
         ask: None,
-        record: Arc::new(StderrLog { tells: orders.debug }),
+        record: Arc::new(StderrLog { is_enabled: config.debug }),
         resolve: Arc::new(FilteredResolver {
-            denied: orders.denied_addresses,
+            denied: config.denied_addresses,
             resolver: SystemResolver::default(),
         }),
         limits: ProxyLimits::default(),

@@ -17,48 +17,48 @@ use ironcurtain_view::{AccessKind, AskedAccess, FileServer, Gate, Reservation, T
 
 use super::programs::programs;
 use crate::{
-    autostart::{leads_to_programs, runs_later},
+    autostart::{autostart_condition, leads_to_programs},
     file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
 };
 
 /// Time to keep a question open after its last request stopped waiting, because programs often retry immediately.
-const KEPT: Duration = Duration::from_secs(1);
+const WITHDRAW_DELAY: Duration = Duration::from_secs(1);
 
 /// Maximum number of questions queued for sending.
-const MAX_UNNAMED: usize = 8192;
+const MAX_QUEUED: usize = 8192;
 
 /// Connection to the trusted process, and the permissions that it has sent.
 #[derive(Debug)]
 pub(super) struct ChannelGate {
     permitted: RwLock<HashSet<PermittedAccess>>,
-    asks: Mutex<Asks>,
+    questions: Mutex<OpenQuestions>,
     /// Notified when the last request that was waiting for a question's answer gives up.
-    left: Condvar,
+    abandoned: Condvar,
     connection: Mutex<UnixStream>,
-    to_name: SyncSender<NewAsk>,
+    question_sender: SyncSender<QueuedQuestion>,
     /// The user's home directory, where programs run certain files because of their names.
     home: String,
 }
 
 #[derive(Debug, Default)]
-struct Asks {
-    open: HashMap<u64, OpenAsk>,
+struct OpenQuestions {
+    open: HashMap<u64, OpenQuestion>,
     last: u64,
     is_closed: bool,
 }
 
 /// Question that was sent, and the requests waiting for its answer.
 #[derive(Debug)]
-struct OpenAsk {
+struct OpenQuestion {
     asked: AskedAccess,
     tickets: Vec<Ticket>,
     /// Time at which the last request gave up, or `None` while a request is waiting.
-    left: Option<Instant>,
+    abandoned_at: Option<Instant>,
 }
 
 /// Question that is queued for sending.
 #[derive(Debug)]
-struct NewAsk {
+struct QueuedQuestion {
     id: u64,
     path: String,
     access: FileAccess,
@@ -68,57 +68,68 @@ struct NewAsk {
 impl ChannelGate {
     /// Creates a gate and spawns its threads.
     pub(super) fn start(connection: UnixStream, home: String) -> io::Result<Arc<Self>> {
-        let (to_name, named) = mpsc::sync_channel(MAX_UNNAMED);
+        let (question_sender, question_queue) = mpsc::sync_channel(MAX_QUEUED);
         let gate = Arc::new(Self {
             permitted: RwLock::default(),
-            asks: Mutex::default(),
-            left: Condvar::new(),
+            questions: Mutex::default(),
+            abandoned: Condvar::new(),
             connection: Mutex::new(connection),
-            to_name,
+            question_sender,
             home,
         });
         let sending = gate.clone();
-        thread::Builder::new().name("questions".into()).spawn(move || sending.send_asks(&named))?;
+        thread::Builder::new()
+            .name("questions".into())
+            .spawn(move || sending.send_questions(&question_queue))?;
         let withdrawing = gate.clone();
-        thread::Builder::new().name("withdrawals".into()).spawn(move || withdrawing.withdraw_left())?;
+        thread::Builder::new().name("withdrawals".into()).spawn(move || withdrawing.withdraw_abandoned())?;
         Ok(gate)
     }
 
     /// Sends queued questions, with the names of the waiting programs.
-    fn send_asks(&self, asks: &Receiver<NewAsk>) {
-        for NewAsk { id, path, access, process } in asks {
+    fn send_questions(&self, questions: &Receiver<QueuedQuestion>) {
+        for QueuedQuestion { id, path, access, process } in questions {
             self.send(&FromView::Ask { id, path, access, programs: programs(process) });
         }
     }
 
-    /// Withdraws each question whose last request gave up at least [`KEPT`] ago.
-    fn withdraw_left(&self) {
-        let mut asks = self.asks();
-        while !asks.is_closed {
-            let over = |ask: &OpenAsk| ask.left.is_some_and(|since| since.elapsed() >= KEPT);
-            let ids: Vec<u64> = asks.open.iter().filter(|(_, ask)| over(ask)).map(|(id, _)| *id).collect();
+    /// Withdraws each question whose last request gave up at least [`WITHDRAW_DELAY`] ago.
+    fn withdraw_abandoned(&self) {
+        let mut questions = self.questions();
+        while !questions.is_closed {
+            let is_expired =
+                |ask: &OpenQuestion| ask.abandoned_at.is_some_and(|since| since.elapsed() >= WITHDRAW_DELAY);
+            let ids: Vec<u64> =
+                questions.open.iter().filter(|(_, ask)| is_expired(ask)).map(|(id, _)| *id).collect();
             for id in &ids {
-                asks.open.remove(id);
+                questions.open.remove(id);
             }
             if !ids.is_empty() {
-                drop(asks);
+                drop(questions);
                 ids.into_iter().for_each(|id| self.send(&FromView::Withdraw { id }));
-                asks = self.asks();
+                questions = self.questions();
                 continue;
             }
-            let next = asks.open.values().filter_map(|ask| ask.left).min();
-            asks = match next {
+            let next = questions.open.values().filter_map(|ask| ask.abandoned_at).min();
+            questions = match next {
                 Some(since) => {
-                    let rest = KEPT.saturating_sub(since.elapsed());
-                    self.left.wait_timeout(asks, rest).unwrap_or_else(PoisonError::into_inner).0
+                    let remaining = WITHDRAW_DELAY.saturating_sub(since.elapsed());
+                    self.abandoned
+                        .wait_timeout(questions, remaining)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
                 }
-                None => self.left.wait(asks).unwrap_or_else(PoisonError::into_inner),
+                None => self.abandoned.wait(questions).unwrap_or_else(PoisonError::into_inner),
             };
         }
     }
 
     /// Handles messages from the trusted process until the connection closes.
-    pub(super) fn follow(self: &Arc<Self>, connection: &UnixStream, view: &FileServer) -> io::Result<()> {
+    pub(super) fn handle_messages(
+        self: &Arc<Self>,
+        connection: &UnixStream,
+        view: &FileServer,
+    ) -> io::Result<()> {
         for line in BufReader::new(connection).lines() {
             match serde_json::from_str(&line?)? {
                 ToView::Answer { id, answer } => self.answer(id, answer),
@@ -128,7 +139,9 @@ impl ChannelGate {
                     let complete = view.revoke();
                     self.send(&FromView::Applied { version, complete });
                 }
-                ToView::Reserve { path, number } => self.report_when(view.reserve(path.into()), number)?,
+                ToView::Reserve { path, number } => {
+                    self.report_reservation(view.reserve(path.into()), number)?
+                }
                 ToView::Mounted { paths } => view.set_mounted(paths.into_iter().map(Into::into).collect()),
             }
         }
@@ -137,7 +150,7 @@ impl ChannelGate {
 
     /// Reports a reservation to the trusted process once it takes effect. This can take as long as the user needs to
     /// answer a question.
-    fn report_when(self: &Arc<Self>, reservation: Reservation, number: u64) -> io::Result<()> {
+    fn report_reservation(self: &Arc<Self>, reservation: Reservation, number: u64) -> io::Result<()> {
         let gate = self.clone();
         let report = move || {
             if reservation.wait() {
@@ -150,15 +163,15 @@ impl ChannelGate {
     /// Denies all pending and future requests.
     pub(super) fn deny_all(&self) {
         self.permitted().clear();
-        let mut asks = self.asks();
-        asks.is_closed = true;
+        let mut questions = self.questions();
+        questions.is_closed = true;
         // Dropping the tickets denies their requests.
-        asks.open.clear();
-        self.left.notify_all();
+        questions.open.clear();
+        self.abandoned.notify_all();
     }
 
     fn answer(&self, id: u64, answer: AccessAnswer) {
-        let Some(ask) = self.asks().open.remove(&id) else { return };
+        let Some(ask) = self.questions().open.remove(&id) else { return };
         for ticket in ask.tickets {
             match answer {
                 AccessAnswer::Denied => ticket.deny(),
@@ -172,14 +185,14 @@ impl ChannelGate {
         self.permitted.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn asks(&self) -> MutexGuard<'_, Asks> {
-        self.asks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn questions(&self) -> MutexGuard<'_, OpenQuestions> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send(&self, message: &FromView) {
         let Ok(mut line) = serde_json::to_vec(message) else { return };
         line.push(b'\n');
-        // Ignores the error: if the trusted process has exited, `follow` returns too.
+        // Ignores the error: if the trusted process has exited, `handle_messages` returns too.
         let _ = self.connection.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
     }
 }
@@ -195,27 +208,29 @@ impl Gate for ChannelGate {
     fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket) {
         // Only UTF-8 can be displayed to the user.
         let Some(path) = asked.access.path.to_str().map(str::to_owned) else { return ticket.deny() };
-        let mut asks = self.asks();
-        if asks.is_closed {
+        let mut questions = self.questions();
+        if questions.is_closed {
             return ticket.deny();
         }
-        if let Some(same) = asks.open.values_mut().find(|ask| ask.asked == *asked) {
-            same.left = None;
+        if let Some(same) = questions.open.values_mut().find(|ask| ask.asked == *asked) {
+            same.abandoned_at = None;
             return same.tickets.push(ticket);
         }
-        asks.last += 1;
-        let id = asks.last;
-        asks.open.insert(id, OpenAsk { asked: asked.clone(), tickets: vec![ticket], left: None });
-        drop(asks);
+        questions.last += 1;
+        let id = questions.last;
+        questions
+            .open
+            .insert(id, OpenQuestion { asked: asked.clone(), tickets: vec![ticket], abandoned_at: None });
+        drop(questions);
         let access = access_of(asked.access.kind);
         // A separate thread looks up the program names. If its queue is full, the request is denied.
-        if self.to_name.try_send(NewAsk { id, path, access, process }).is_err() {
-            self.asks().open.remove(&id);
+        if self.question_sender.try_send(QueuedQuestion { id, path, access, process }).is_err() {
+            self.questions().open.remove(&id);
         }
     }
 
     fn starts_programs(&self, path: &Path) -> bool {
-        path.to_str().is_none_or(|path| runs_later(path, Some(&self.home)).is_some())
+        path.to_str().is_none_or(|path| autostart_condition(path, Some(&self.home)).is_some())
     }
 
     fn leads_to_programs(&self, path: &Path) -> bool {
@@ -223,14 +238,14 @@ impl Gate for ChannelGate {
     }
 
     fn withdraw(&self, ticket: u64) {
-        let mut asks = self.asks();
-        for ask in asks.open.values_mut() {
+        let mut questions = self.questions();
+        for ask in questions.open.values_mut() {
             ask.tickets.retain(|waiting| waiting.id() != ticket);
             if ask.tickets.is_empty() {
-                ask.left.get_or_insert_with(Instant::now);
+                ask.abandoned_at.get_or_insert_with(Instant::now);
             }
         }
-        self.left.notify_all();
+        self.abandoned.notify_all();
     }
 }
 

@@ -9,7 +9,7 @@ const MAX_COUNT: usize = 6;
 const MAX_LEN: u64 = 200;
 
 /// Name of the inner process that starts the run's program, truncated to 15 characters by Linux.
-const STARTER: &str = "ironcurtain-san";
+const STARTER_NAME: &str = "ironcurtain-san";
 
 /// Returns the names of a thread's program and its ancestors in the sandbox, oldest first. The program's name includes
 /// its arguments.
@@ -19,9 +19,10 @@ pub(super) fn programs(thread: u32) -> Vec<String> {
     while let Some(process) = next.filter(|_| found.len() < MAX_COUNT) {
         let Some(status) = Status::read(process) else { break };
         // The init of the sandbox and the process that starts the run's program belong to IronCurtain.
-        let is_starter =
-            || status.name == STARTER && Status::read(status.parent).is_some_and(|up| up.is_first);
-        if status.is_first || is_starter() {
+        let is_starter = || {
+            status.name == STARTER_NAME && Status::read(status.parent).is_some_and(|parent| parent.is_init)
+        };
+        if status.is_init || is_starter() {
             break;
         }
         found.push(if found.is_empty() { command(process).unwrap_or(status.name) } else { status.name });
@@ -35,7 +36,7 @@ pub(super) fn programs(thread: u32) -> Vec<String> {
 struct Status {
     name: String,
     parent: u32,
-    is_first: bool,
+    is_init: bool,
 }
 
 impl Status {
@@ -47,8 +48,8 @@ impl Status {
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         // The last number is the id in the innermost pid namespace.
         let inner = field("NSpid:")?.split_whitespace().collect::<Vec<_>>();
-        let is_first = inner.len() < 2 || inner.last() == Some(&"1");
-        Some(Self { name: field("Name:")?.to_owned(), parent: field("PPid:")?.parse().ok()?, is_first })
+        let is_init = inner.len() < 2 || inner.last() == Some(&"1");
+        Some(Self { name: field("Name:")?.to_owned(), parent: field("PPid:")?.parse().ok()?, is_init })
     }
 }
 
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn the_first_process_of_a_sandbox_is_recognized() {
         let parsed = |numbers: &str| {
-            Status::parse(&format!("Name:\tcat\nPPid:\t7\nNSpid:\t{numbers}\n")).map(|status| status.is_first)
+            Status::parse(&format!("Name:\tcat\nPPid:\t7\nNSpid:\t{numbers}\n")).map(|status| status.is_init)
         };
         assert_eq!(parsed("100\t5"), Some(false));
         assert_eq!(parsed("100\t1"), Some(true));

@@ -22,12 +22,12 @@ use rustix::{
 };
 
 use crate::{
-    autostart::name_text::{raw, text},
-    place::{is_at_or_below, open_plain_end},
+    autostart::name_text::{from_os_bytes, to_os_str},
+    nofollow::{is_at_or_below, open_nofollow},
 };
 
 /// Size of the event buffer in bytes.
-const ROOM: usize = 64 * 1024;
+const BUFFER_LEN: usize = 64 * 1024;
 /// Maximum number of events returned by one read.
 const MAX_EVENTS: usize = 4_096;
 
@@ -43,7 +43,7 @@ const WATCHED: WatchFlags = WatchFlags::CREATE
 pub(super) struct WatchedFolders {
     queue: OwnedFd,
     paths: BTreeMap<i32, String>,
-    numbers: BTreeMap<String, i32>,
+    descriptors: BTreeMap<String, i32>,
 }
 
 /// Entries of a folder that matter for masking.
@@ -64,16 +64,16 @@ pub(super) enum FolderEvent {
     /// A file that is not a folder was created at or moved to this path.
     File(String),
     /// The kernel dropped events.
-    Lost,
+    EventsDropped,
 }
 
 /// Reason a folder cannot be watched.
 #[derive(Debug)]
 pub(super) enum FolderError {
     /// The folder does not exist, or belongs to another user and is inaccessible from the sandbox.
-    OutOfReach,
+    Inaccessible,
     /// The folder can be entered but not listed.
-    Closed,
+    NotListable,
     /// Another error, as a message for the user.
     Failed(String),
 }
@@ -81,25 +81,25 @@ pub(super) enum FolderError {
 impl WatchedFolders {
     pub(super) fn new() -> io::Result<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
-            .map_err(|error| limited(error, "fs.inotify.max_user_instances"))?;
-        Ok(Self { queue, paths: BTreeMap::new(), numbers: BTreeMap::new() })
+            .map_err(|error| explain_limit(error, "fs.inotify.max_user_instances"))?;
+        Ok(Self { queue, paths: BTreeMap::new(), descriptors: BTreeMap::new() })
     }
 
     /// Watches a folder, then lists it.
     pub(super) fn watch(&mut self, path: &str) -> Result<FolderListing, FolderError> {
         let dir = open_folder(path)?;
-        let way = format!("/proc/self/fd/{}", dir.as_raw_fd());
-        match inotify::add_watch(&self.queue, way, WATCHED) {
-            Ok(number) => {
+        let fd_path = format!("/proc/self/fd/{}", dir.as_raw_fd());
+        match inotify::add_watch(&self.queue, fd_path, WATCHED) {
+            Ok(descriptor) => {
                 if let Some(before) =
-                    self.paths.insert(number, path.to_owned()).filter(|before| before != path)
+                    self.paths.insert(descriptor, path.to_owned()).filter(|before| before != path)
                 {
-                    self.numbers.remove(&before);
+                    self.descriptors.remove(&before);
                 }
-                self.numbers.insert(path.to_owned(), number);
+                self.descriptors.insert(path.to_owned(), descriptor);
             }
             Err(error) => {
-                let error = limited(error, "fs.inotify.max_user_watches");
+                let error = explain_limit(error, "fs.inotify.max_user_watches");
                 return Err(FolderError::Failed(format!("failed to watch `{path}`: {error}")));
             }
         }
@@ -107,64 +107,64 @@ impl WatchedFolders {
     }
 
     /// Removes those watches at or below `path` for which `is_needed` returns `false`.
-    pub(super) fn forget(&mut self, path: &str, is_needed: impl Fn(&str) -> bool) {
-        let near = self.numbers.range(path.to_owned()..).take_while(|(found, _)| found.starts_with(path));
-        let gone: Vec<String> = near
+    pub(super) fn unwatch_below(&mut self, path: &str, is_needed: impl Fn(&str) -> bool) {
+        let near = self.descriptors.range(path.to_owned()..).take_while(|(found, _)| found.starts_with(path));
+        let unneeded: Vec<String> = near
             .map(|(found, _)| found)
             .filter(|found| is_at_or_below(found, path) && !is_needed(found))
             .cloned()
             .collect();
-        for path in gone {
-            if let Some(number) = self.numbers.remove(&path) {
-                self.paths.remove(&number);
+        for path in unneeded {
+            if let Some(descriptor) = self.descriptors.remove(&path) {
+                self.paths.remove(&descriptor);
                 // Ignores the error: the kernel removes the watch when the folder is deleted.
-                let _ = inotify::remove_watch(&self.queue, number);
+                let _ = inotify::remove_watch(&self.queue, descriptor);
             }
         }
     }
 
     /// Reads new events, in order.
     pub(super) fn read(&mut self) -> Vec<FolderEvent> {
-        let mut room = vec![MaybeUninit::uninit(); ROOM];
-        let mut happened = Vec::new();
-        let mut left = Vec::new();
-        let mut events = Reader::new(&self.queue, &mut room);
+        let mut buffer = vec![MaybeUninit::uninit(); BUFFER_LEN];
+        let mut events = Vec::new();
+        let mut removed = Vec::new();
+        let mut reader = Reader::new(&self.queue, &mut buffer);
         for _ in 0..MAX_EVENTS {
-            let event = match events.next() {
+            let event = match reader.next() {
                 Ok(event) => event,
                 Err(Errno::INTR) => continue,
                 Err(Errno::WOULDBLOCK) => break,
                 Err(_) => {
-                    happened.push(FolderEvent::Lost);
+                    events.push(FolderEvent::EventsDropped);
                     break;
                 }
             };
-            let what = event.events();
-            if what.contains(ReadFlags::QUEUE_OVERFLOW) {
-                happened.push(FolderEvent::Lost);
+            let flags = event.events();
+            if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
+                events.push(FolderEvent::EventsDropped);
             }
-            if what.contains(ReadFlags::IGNORED) {
-                left.push(event.wd());
+            if flags.contains(ReadFlags::IGNORED) {
+                removed.push(event.wd());
                 continue;
             }
             let (Some(folder), Some(name)) = (self.paths.get(&event.wd()), event.file_name()) else {
                 continue;
             };
-            let path = joined(folder, name.to_bytes());
-            if what.contains(ReadFlags::ISDIR) {
-                happened.push(FolderEvent::Folder(path));
-            } else if what.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
-                happened.push(FolderEvent::File(path));
+            let path = join_path(folder, name.to_bytes());
+            if flags.contains(ReadFlags::ISDIR) {
+                events.push(FolderEvent::Folder(path));
+            } else if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) {
+                events.push(FolderEvent::File(path));
             }
         }
-        for number in left {
-            if let Some(path) = self.paths.remove(&number)
-                && self.numbers.get(&path) == Some(&number)
+        for descriptor in removed {
+            if let Some(path) = self.paths.remove(&descriptor)
+                && self.descriptors.get(&path) == Some(&descriptor)
             {
-                self.numbers.remove(&path);
+                self.descriptors.remove(&path);
             }
         }
-        happened
+        events
     }
 }
 
@@ -190,7 +190,7 @@ pub(super) fn is_socket(path: &str) -> bool {
 }
 
 fn file_type(path: &str) -> Option<FileType> {
-    let found = open_plain_end(CWD, &*raw(path)).and_then(fstat);
+    let found = open_nofollow(CWD, &*to_os_str(path)).and_then(fstat);
     found.ok().map(|stat| FileType::from_raw_mode(stat.st_mode))
 }
 
@@ -201,13 +201,13 @@ fn is_special_type(kind: FileType) -> bool {
 fn open_folder(path: &str) -> Result<OwnedFd, FolderError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match openat2(CWD, &*raw(path), flags, Mode::empty(), resolve) {
+    match openat2(CWD, &*to_os_str(path), flags, Mode::empty(), resolve) {
         Ok(dir) => Ok(dir),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Err(FolderError::OutOfReach),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Err(FolderError::Inaccessible),
         Err(Errno::ACCESS | Errno::PERM) => {
-            let passes = open_plain_end(CWD, &*raw(&format!("{path}/."))).is_ok();
-            let is_own = stat(&*raw(path)).is_ok_and(|stat| stat.st_uid == getuid().as_raw());
-            Err(if passes || is_own { FolderError::Closed } else { FolderError::OutOfReach })
+            let is_enterable = open_nofollow(CWD, &*to_os_str(&format!("{path}/."))).is_ok();
+            let is_own = stat(&*to_os_str(path)).is_ok_and(|stat| stat.st_uid == getuid().as_raw());
+            Err(if is_enterable || is_own { FolderError::NotListable } else { FolderError::Inaccessible })
         }
         Err(error) => Err(FolderError::Failed(format!("failed to list `{path}`: {error}"))),
     }
@@ -228,7 +228,7 @@ fn list(path: &str, dir: OwnedFd) -> Result<FolderListing, FolderError> {
         if kind == FileType::Unknown {
             unknown.push(name.to_owned());
         } else {
-            listing.note(path, name, kind);
+            listing.add(path, name, kind);
         }
     }
     // Some file systems do not store file types in directory entries.
@@ -236,28 +236,28 @@ fn list(path: &str, dir: OwnedFd) -> Result<FolderListing, FolderError> {
         let found =
             statat(entries.fd().map_err(failed)?, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW);
         if let Ok(stat) = found {
-            listing.note(path, &name, FileType::from_raw_mode(stat.st_mode));
+            listing.add(path, &name, FileType::from_raw_mode(stat.st_mode));
         }
     }
     Ok(listing)
 }
 
 impl FolderListing {
-    fn note(&mut self, folder: &str, name: &[u8], kind: FileType) {
+    fn add(&mut self, folder: &str, name: &[u8], kind: FileType) {
         if kind.is_dir() {
-            self.folders.push(joined(folder, name));
+            self.folders.push(join_path(folder, name));
         } else if is_special_type(kind) {
-            self.special.push(joined(folder, name));
+            self.special.push(join_path(folder, name));
         }
     }
 }
 
-fn joined(folder: &str, name: &[u8]) -> String {
-    format!("{}/{}", folder.trim_end_matches('/'), text(name))
+fn join_path(folder: &str, name: &[u8]) -> String {
+    format!("{}/{}", folder.trim_end_matches('/'), from_os_bytes(name))
 }
 
 /// Converts an error. If a kernel limit caused it, the message names the limit to raise.
-fn limited(error: Errno, limit: &str) -> io::Error {
+fn explain_limit(error: Errno, limit: &str) -> io::Error {
     match error {
         Errno::MFILE | Errno::NOSPC => io::Error::other(format!(
             "limit `{limit}` reached; raise it with `sudo sysctl {limit}=...`, or close other programs that watch files"

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{SpecialNews, SpecialRequest, folders::is_socket};
+use super::{SpecialFileEvent, SpecialRequest, folders::is_socket};
 use crate::{spec::UnixSockets, sys::process::Forked};
 
 /// Timeout for watching one folder. It is long, because the watcher also serves other sandboxes.
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(9);
 
 /// Supervisor's end of the link.
 #[derive(Debug)]
-pub(crate) struct SpecialLink {
+pub(crate) struct SpecialFileLink {
     stream: UnixStream,
     read: Vec<u8>,
     /// `false` if the sandbox is allowed to use every socket that it can see.
@@ -25,21 +25,21 @@ pub(crate) struct SpecialLink {
     /// Paths received since the last call to [`appeared`](Self::appeared).
     appeared: Vec<String>,
     /// Folders that are searched in the background. They stay visible even if they cannot be watched.
-    aside: BTreeSet<String>,
+    background: BTreeSet<String>,
     /// Watcher that this process forked, if any. Dropping it terminates the watcher.
     _own: Option<Forked>,
 }
 
 /// Reason a folder is not watched.
 #[derive(Debug)]
-pub(crate) enum NotWatched {
+pub(crate) enum WatchFolderError {
     /// The watcher refused to watch the folder, with a message for the user.
     Refused(String),
     /// The link failed.
     Broken(io::Error),
 }
 
-impl SpecialLink {
+impl SpecialFileLink {
     pub(crate) fn new(
         stream: UnixStream,
         own: Option<Forked>,
@@ -53,49 +53,58 @@ impl SpecialLink {
             read: Vec::new(),
             masks_sockets,
             appeared: Vec::new(),
-            aside: BTreeSet::new(),
+            background: BTreeSet::new(),
             _own: own,
         })
     }
 
-    /// Watches a folder except for the `hidden` paths, and returns the paths in it that must be masked.
-    pub(crate) fn watch(&mut self, folder: &str, hidden: Vec<String>) -> Result<Vec<String>, NotWatched> {
-        self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden }).map_err(NotWatched::Broken)?;
+    /// Watches a folder except for the `hidden` paths and returns the paths in it that must be masked.
+    pub(crate) fn watch(
+        &mut self,
+        folder: &str,
+        hidden: Vec<String>,
+    ) -> Result<Vec<String>, WatchFolderError> {
+        self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden })
+            .map_err(WatchFolderError::Broken)?;
         loop {
-            match self.next().map_err(NotWatched::Broken)? {
-                SpecialNews::Watched { root, found } if root == folder => return Ok(self.to_mask(found)),
-                SpecialNews::Refused { root, reason } if root == folder => {
-                    return Err(NotWatched::Refused(reason));
+            match self.next().map_err(WatchFolderError::Broken)? {
+                SpecialFileEvent::Watched { root, found } if root == folder => return Ok(self.to_mask(found)),
+                SpecialFileEvent::Refused { root, reason } if root == folder => {
+                    return Err(WatchFolderError::Refused(reason));
                 }
-                news @ (SpecialNews::Watched { .. }
-                | SpecialNews::Refused { .. }
-                | SpecialNews::Appeared { .. }) => self.note(news).map_err(NotWatched::Broken)?,
+                event @ (SpecialFileEvent::Watched { .. }
+                | SpecialFileEvent::Refused { .. }
+                | SpecialFileEvent::Appeared { .. }) => {
+                    self.handle(event).map_err(WatchFolderError::Broken)?
+                }
             }
         }
     }
 
     /// Watches a folder in the background. Its special files are reported later, or never if the folder is too large.
-    pub(crate) fn watch_aside(&mut self, folder: &str, hidden: Vec<String>) -> io::Result<()> {
-        self.aside.insert(folder.to_owned());
+    pub(crate) fn watch_in_background(&mut self, folder: &str, hidden: Vec<String>) -> io::Result<()> {
+        self.background.insert(folder.to_owned());
         self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden })
     }
 
-    fn note(&mut self, news: SpecialNews) -> io::Result<()> {
-        match news {
-            SpecialNews::Appeared { path } => self.appeared.push(path),
-            SpecialNews::Watched { root, found } if self.aside.contains(&root) => self.appeared.extend(found),
-            SpecialNews::Refused { root, reason } if !self.aside.contains(&root) => {
+    fn handle(&mut self, event: SpecialFileEvent) -> io::Result<()> {
+        match event {
+            SpecialFileEvent::Appeared { path } => self.appeared.push(path),
+            SpecialFileEvent::Watched { root, found } if self.background.contains(&root) => {
+                self.appeared.extend(found)
+            }
+            SpecialFileEvent::Refused { root, reason } if !self.background.contains(&root) => {
                 return Err(io::Error::other(reason));
             }
-            SpecialNews::Refused { root, .. } => self.forget(&root)?,
-            SpecialNews::Watched { .. } => {}
+            SpecialFileEvent::Refused { root, .. } => self.unwatch(&root)?,
+            SpecialFileEvent::Watched { .. } => {}
         }
         Ok(())
     }
 
     /// Stops watching a folder that is no longer mounted.
-    pub(crate) fn forget(&mut self, folder: &str) -> io::Result<()> {
-        self.send(&SpecialRequest::Forget { root: folder.to_owned() })
+    pub(crate) fn unwatch(&mut self, folder: &str) -> io::Result<()> {
+        self.send(&SpecialRequest::Unwatch { root: folder.to_owned() })
     }
 
     /// Returns the paths reported since the last call, without blocking.
@@ -104,8 +113,8 @@ impl SpecialLink {
     /// Fails if a mounted folder is no longer being watched. The caller must then terminate the sandbox.
     pub(crate) fn appeared(&mut self) -> io::Result<Vec<String>> {
         while self.has_line() || is_readable(&self.stream)? {
-            let news = self.next()?;
-            self.note(news)?;
+            let event = self.next()?;
+            self.handle(event)?;
         }
         let appeared = std::mem::take(&mut self.appeared);
         Ok(self.to_mask(appeared))
@@ -117,7 +126,7 @@ impl SpecialLink {
     }
 
     /// Returns a descriptor that becomes ready when a message arrives.
-    pub(crate) fn news(&self) -> PollFd<'_> {
+    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.stream, PollFlags::IN)
     }
 
@@ -131,7 +140,7 @@ impl SpecialLink {
         self.stream.write_all(&line)
     }
 
-    fn next(&mut self) -> io::Result<SpecialNews> {
+    fn next(&mut self) -> io::Result<SpecialFileEvent> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let rest = self.read.split_off(end + 1);

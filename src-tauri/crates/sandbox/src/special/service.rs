@@ -14,7 +14,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{
-    SpecialNews,
+    SpecialFileEvent,
     watcher::{BOUNDS, LinkNumber, SpecialWatcher},
 };
 use crate::sys::process::{Forked, fork};
@@ -110,12 +110,12 @@ impl Service {
                 Err(TryRecvError::Disconnected) if self.links.is_empty() => return,
                 Err(TryRecvError::Disconnected) => {}
             }
-            let Ok(asking) = self.wait() else { return };
-            for link in asking {
+            let Ok(readable) = self.wait() else { return };
+            for link in readable {
                 self.read(link);
             }
-            for (link, news) in self.watcher.work() {
-                self.send(link, &news);
+            for (link, event) in self.watcher.work() {
+                self.send(link, &event);
             }
         }
     }
@@ -133,8 +133,8 @@ impl Service {
         }
         // Discards wake-up bytes.
         let _ = (&self.woken).read(&mut [0; 64]);
-        let with_news = self.links.keys().zip(polled.iter().skip(2));
-        Ok(with_news.filter(|(_, polled)| !polled.revents().is_empty()).map(|(link, _)| *link).collect())
+        let with_input = self.links.keys().zip(polled.iter().skip(2));
+        Ok(with_input.filter(|(_, polled)| !polled.revents().is_empty()).map(|(link, _)| *link).collect())
     }
 
     fn read(&mut self, number: LinkNumber) {
@@ -144,32 +144,32 @@ impl Service {
                 for line in lines {
                     match serde_json::from_slice(&line) {
                         Ok(request) => self.watcher.request(number, request),
-                        Err(_) => return self.end(number),
+                        Err(_) => return self.close_link(number),
                     }
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => self.end(number),
+            Err(_) => self.close_link(number),
         }
     }
 
     /// Sends a message to a supervisor. If the supervisor has exited or does not read, the link is closed, which
     /// terminates the sandbox.
-    fn send(&mut self, number: LinkNumber, news: &SpecialNews) {
+    fn send(&mut self, number: LinkNumber, event: &SpecialFileEvent) {
         let Some(link) = self.links.get_mut(&number) else { return };
-        let line = serde_json::to_vec(news).map(|mut line| {
+        let line = serde_json::to_vec(event).map(|mut line| {
             line.push(b'\n');
             line
         });
-        let told = line.map_err(io::Error::from).and_then(|line| link.stream.write_all(&line));
-        if told.is_err() {
-            self.end(number);
+        let sent = line.map_err(io::Error::from).and_then(|line| link.stream.write_all(&line));
+        if sent.is_err() {
+            self.close_link(number);
         }
     }
 
-    fn end(&mut self, number: LinkNumber) {
+    fn close_link(&mut self, number: LinkNumber) {
         self.links.remove(&number);
-        self.watcher.end(number);
+        self.watcher.remove_link(number);
     }
 }
 

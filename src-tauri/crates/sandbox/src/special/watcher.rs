@@ -11,16 +11,16 @@ use std::{
 };
 
 use super::{
-    MAX_MASKED, SpecialNews, SpecialRequest,
+    MAX_MASKED, SpecialFileEvent, SpecialRequest,
     folders::{FolderError, FolderEvent, WatchedFolders, is_folder, is_special},
 };
 use crate::{
-    autostart::name_text::raw,
-    place::{FileId, is_at_or_below, is_below},
+    autostart::name_text::to_os_str,
+    nofollow::{FileId, is_at_or_below, is_below},
 };
 
 /// Maximum time spent on searches per call to [`work`](SpecialWatcher::work).
-const SLICE: Duration = Duration::from_millis(10);
+const TIME_SLICE: Duration = Duration::from_millis(10);
 
 /// Limits for watching one mounted folder.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ enum WalkError {
     #[error("`{0}` cannot be listed, so it cannot be searched for named pipes and sockets")]
     Closed(String),
     #[error("`{root}` {bound}; allow a smaller folder inside it")]
-    TooMuch { root: String, bound: Exceeded },
+    LimitExceeded { root: String, bound: Exceeded },
     /// Another error, as a message for the user.
     #[error("{0}")]
     Failed(String),
@@ -61,7 +61,7 @@ enum Exceeded {
     Time(Duration),
 }
 
-/// Identifies a sandbox's link.
+/// Identifier of a sandbox's link.
 pub(super) type LinkNumber = u64;
 
 /// State of the watcher for pipes and sockets, without its thread and streams.
@@ -89,14 +89,14 @@ struct Root {
 #[derive(Debug)]
 struct Walk {
     /// Sandbox that is waiting for the result, or `None` for a folder that was created after the mount.
-    first: Option<LinkNumber>,
+    requester: Option<LinkNumber>,
     root: String,
     waiting: Vec<String>,
     found: Vec<String>,
     folders: usize,
     names: usize,
     /// Deadline of the search, or `None` before it starts.
-    until: Option<Instant>,
+    deadline: Option<Instant>,
 }
 
 impl SpecialWatcher {
@@ -120,9 +120,9 @@ impl SpecialWatcher {
             SpecialRequest::Watch { root, hidden } => {
                 let identity = identity(&root);
                 self.roots.entry(link).or_default().insert(root.clone(), Root { hidden, identity });
-                self.walk(Some(link), root.clone(), root);
+                self.start_walk(Some(link), root.clone(), root);
             }
-            SpecialRequest::Forget { root } => {
+            SpecialRequest::Unwatch { root } => {
                 self.roots.entry(link).or_default().remove(&root);
                 self.unwatch(&root);
             }
@@ -130,65 +130,67 @@ impl SpecialWatcher {
     }
 
     /// Drops the folders of a sandbox that has exited.
-    pub(super) fn end(&mut self, link: LinkNumber) {
-        self.walks.retain(|walk| walk.first != Some(link));
+    pub(super) fn remove_link(&mut self, link: LinkNumber) {
+        self.walks.retain(|walk| walk.requester != Some(link));
         let roots = self.roots.remove(&link).unwrap_or_default();
         roots.keys().for_each(|root| self.unwatch(root));
     }
 
     /// Processes events and continues searches. Returns messages for the sandboxes.
-    pub(super) fn work(&mut self) -> Vec<(LinkNumber, SpecialNews)> {
-        let mut news = Vec::new();
+    pub(super) fn work(&mut self) -> Vec<(LinkNumber, SpecialFileEvent)> {
+        let mut events = Vec::new();
         for event in self.folders.read() {
             match event {
-                FolderEvent::File(path) if is_special(&path) => self.appeared(&path, &mut news),
-                FolderEvent::File(path) if identity(&path).is_none() => self.missing(&path, &mut news),
+                FolderEvent::File(path) if is_special(&path) => self.report_path(&path, &mut events),
+                FolderEvent::File(path) if identity(&path).is_none() => {
+                    self.report_moved_roots(&path, &mut events)
+                }
                 FolderEvent::File(_) => {}
                 FolderEvent::Folder(path) => {
                     if !is_folder(&path) {
-                        self.missing(&path, &mut news);
+                        self.report_moved_roots(&path, &mut events);
                     }
-                    self.look_at(path);
+                    self.check_folder(path);
                 }
-                FolderEvent::Lost => self.check_everything(),
+                FolderEvent::EventsDropped => self.check_everything(),
             }
         }
-        let until = Instant::now() + SLICE;
-        while Instant::now() < until {
+        let deadline = Instant::now() + TIME_SLICE;
+        while Instant::now() < deadline {
             let Some(mut walk) = self.walks.pop_front() else { break };
-            let outcome = self.step(&mut walk, until).map_err(|error| error.to_string());
-            match (outcome, walk.first) {
+            let outcome = self.step(&mut walk, deadline).map_err(|error| error.to_string());
+            match (outcome, walk.requester) {
                 (Ok(false), _) => self.walks.push_back(walk),
                 (Ok(true), Some(link)) => {
-                    news.push((link, SpecialNews::Watched { root: walk.root, found: walk.found }));
+                    events.push((link, SpecialFileEvent::Watched { root: walk.root, found: walk.found }));
                 }
-                (Ok(true), None) => walk.found.iter().for_each(|path| self.appeared(path, &mut news)),
+                (Ok(true), None) => walk.found.iter().for_each(|path| self.report_path(path, &mut events)),
                 (Err(reason), Some(link)) => {
-                    news.push((link, SpecialNews::Refused { root: walk.root, reason }));
+                    events.push((link, SpecialFileEvent::Refused { root: walk.root, reason }));
                 }
                 // A folder that cannot be watched is masked. A root cannot be masked, so its sandbox gets an error.
                 (Err(reason), None) => {
                     walk.found.push(walk.root.clone());
-                    walk.found.iter().for_each(|path| self.appeared(path, &mut news));
+                    walk.found.iter().for_each(|path| self.report_path(path, &mut events));
                     let lost = self.roots.iter().filter(|(_, roots)| roots.contains_key(&walk.root));
-                    news.extend(lost.map(|(link, _)| {
-                        (*link, SpecialNews::Refused { root: walk.root.clone(), reason: reason.clone() })
+                    events.extend(lost.map(|(link, _)| {
+                        (*link, SpecialFileEvent::Refused { root: walk.root.clone(), reason: reason.clone() })
                     }));
                 }
             }
         }
-        news
+        events
     }
 
-    /// Continues a search until `until`. Returns `true` if the search is complete.
-    fn step(&mut self, walk: &mut Walk, until: Instant) -> Result<bool, WalkError> {
-        let walk_until = *walk.until.get_or_insert_with(|| Instant::now() + self.bounds.time);
-        if walk.first.is_none() {
+    /// Continues a search until `deadline`. Returns `true` if the search is complete.
+    fn step(&mut self, walk: &mut Walk, deadline: Instant) -> Result<bool, WalkError> {
+        let walk_deadline = *walk.deadline.get_or_insert_with(|| Instant::now() + self.bounds.time);
+        if walk.requester.is_none() {
             self.queued.remove(&walk.root);
         }
         let root = &walk.root;
         while let Some(path) = walk.waiting.pop() {
-            if self.is_hidden(walk.first, &path) {
+            if self.is_hidden(walk.requester, &path) {
                 continue;
             }
             match self.folders.watch(&path) {
@@ -198,14 +200,14 @@ impl SpecialWatcher {
                     walk.found.extend(listing.special);
                     walk.waiting.extend(listing.folders);
                 }
-                Err(FolderError::OutOfReach) if walk.first.is_some() && path == *root => {
+                Err(FolderError::Inaccessible) if walk.requester.is_some() && path == *root => {
                     return Err(WalkError::Moved(root.clone()));
                 }
-                Err(FolderError::OutOfReach) => self.folders.forget(&path, |_| false),
-                Err(FolderError::Closed) if path == *root => {
+                Err(FolderError::Inaccessible) => self.folders.unwatch_below(&path, |_| false),
+                Err(FolderError::NotListable) if path == *root => {
                     return Err(WalkError::Closed(root.clone()));
                 }
-                Err(FolderError::Closed) => walk.found.push(path),
+                Err(FolderError::NotListable) => walk.found.push(path),
                 Err(FolderError::Failed(reason)) => return Err(WalkError::Failed(reason)),
             }
             let FolderBounds { folders, names, time } = self.bounds;
@@ -216,67 +218,67 @@ impl SpecialWatcher {
             } else if walk.found.len() > MAX_MASKED {
                 Some(Exceeded::Masks)
             } else {
-                (Instant::now() > walk_until).then_some(Exceeded::Time(time))
+                (Instant::now() > walk_deadline).then_some(Exceeded::Time(time))
             };
             if let Some(bound) = exceeded {
-                return Err(WalkError::TooMuch { root: root.clone(), bound });
+                return Err(WalkError::LimitExceeded { root: root.clone(), bound });
             }
-            if Instant::now() > until {
+            if Instant::now() > deadline {
                 return Ok(walk.waiting.is_empty());
             }
         }
         Ok(true)
     }
 
-    fn walk(&mut self, first: Option<LinkNumber>, root: String, from: String) {
+    fn start_walk(&mut self, requester: Option<LinkNumber>, root: String, from: String) {
         let (waiting, found) = (vec![from], vec![]);
-        self.walks.push_back(Walk { first, root, waiting, found, folders: 0, names: 0, until: None });
+        self.walks.push_back(Walk { requester, root, waiting, found, folders: 0, names: 0, deadline: None });
     }
 
     /// Checks a folder after an event.
-    fn look_at(&mut self, path: String) {
+    fn check_folder(&mut self, path: String) {
         if !is_folder(&path) {
-            self.folders.forget(&path, |_| false);
+            self.folders.unwatch_below(&path, |_| false);
         } else if self.is_needed(&path) && self.queued.insert(path.clone()) {
-            self.walk(None, path.clone(), path);
+            self.start_walk(None, path.clone(), path);
         }
     }
 
     /// Checks all folders again after the kernel dropped events.
     fn check_everything(&mut self) {
         let roots: Vec<String> = self.roots.values().flat_map(|roots| roots.keys().cloned()).collect();
-        roots.into_iter().for_each(|root| self.look_at(root));
+        roots.into_iter().for_each(|root| self.check_folder(root));
     }
 
     /// Handles an event for a path that does not exist. If a mounted folder was moved, the paths in it are no longer
     /// known.
-    fn missing(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
+    fn report_moved_roots(&self, path: &str, events: &mut Vec<(LinkNumber, SpecialFileEvent)>) {
         for (link, roots) in &self.roots {
             let moved = roots.iter().filter(|(root, _)| is_below(path, root));
             for (root, _) in moved.filter(|(root, shown)| identity(root) != shown.identity) {
                 let reason = format!("`{root}` was moved while it was mounted in a sandbox");
-                news.push((*link, SpecialNews::Refused { root: root.clone(), reason }));
+                events.push((*link, SpecialFileEvent::Refused { root: root.clone(), reason }));
             }
         }
     }
 
     /// Reports a path to every sandbox that can see it.
-    fn appeared(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
+    fn report_path(&self, path: &str, events: &mut Vec<(LinkNumber, SpecialFileEvent)>) {
         for (link, roots) in &self.roots {
             if roots.iter().any(|(root, shown)| is_below(path, root) && !covers(&shown.hidden, path)) {
-                news.push((*link, SpecialNews::Appeared { path: path.to_owned() }));
+                events.push((*link, SpecialFileEvent::Appeared { path: path.to_owned() }));
             }
         }
     }
 
     /// Returns `true` if a path is hidden in the given sandbox or, if `None`, in every sandbox.
     fn is_hidden(&self, link: Option<LinkNumber>, path: &str) -> bool {
-        let of = |roots: &BTreeMap<String, Root>| {
+        let shows = |roots: &BTreeMap<String, Root>| {
             roots.iter().any(|(root, shown)| is_at_or_below(path, root) && !covers(&shown.hidden, path))
         };
         match link {
-            Some(link) => !self.roots.get(&link).is_some_and(of),
-            None => !self.roots.values().any(of),
+            Some(link) => !self.roots.get(&link).is_some_and(shows),
+            None => !self.roots.values().any(shows),
         }
     }
 
@@ -290,12 +292,12 @@ impl SpecialWatcher {
             let mut all = roots.values().flatten();
             all.any(|(root, shown)| is_at_or_below(path, root) && !covers(&shown.hidden, path))
         };
-        self.folders.forget(root, is_needed);
+        self.folders.unwatch_below(root, is_needed);
     }
 }
 
 fn identity(path: &str) -> Option<FileId> {
-    FileId::at(Path::new(&*raw(path)))
+    FileId::at(Path::new(&*to_os_str(path)))
 }
 
 fn covers(hidden: &[String], path: &str) -> bool {
@@ -314,38 +316,43 @@ mod tests {
         mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     }
 
-    fn place() -> (tempfile::TempDir, String) {
+    fn temp_folder() -> (tempfile::TempDir, String) {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let text = dir.path().canonicalize().unwrap().to_str().unwrap().to_owned();
         (dir, text)
     }
 
     /// Runs the watcher until it has messages and no work left. Returns the messages.
-    fn news(watcher: &mut SpecialWatcher) -> Vec<(LinkNumber, SpecialNews)> {
-        let until = Instant::now() + Duration::from_secs(20);
-        let mut news = Vec::new();
-        while news.is_empty() || watcher.is_busy() {
-            assert!(Instant::now() < until, "timed out waiting for news");
-            news.extend(watcher.work());
+    fn events(watcher: &mut SpecialWatcher) -> Vec<(LinkNumber, SpecialFileEvent)> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut events = Vec::new();
+        while events.is_empty() || watcher.is_busy() {
+            assert!(Instant::now() < deadline, "timed out waiting for news");
+            events.extend(watcher.work());
         }
-        news
+        events
     }
 
-    fn watch(watcher: &mut SpecialWatcher, link: LinkNumber, root: &str, hidden: &[&str]) -> SpecialNews {
+    fn watch(
+        watcher: &mut SpecialWatcher,
+        link: LinkNumber,
+        root: &str,
+        hidden: &[&str],
+    ) -> SpecialFileEvent {
         let hidden = hidden.iter().map(|path| (*path).to_owned()).collect();
         watcher.request(link, SpecialRequest::Watch { root: root.to_owned(), hidden });
-        let news = news(watcher);
-        assert_eq!(news.len(), 1, "{news:?}");
-        news.into_iter().next().unwrap().1
+        let events = events(watcher);
+        assert_eq!(events.len(), 1, "{events:?}");
+        events.into_iter().next().unwrap().1
     }
 
-    fn appeared(link: LinkNumber, path: &str) -> (LinkNumber, SpecialNews) {
-        (link, SpecialNews::Appeared { path: path.to_owned() })
+    fn appeared(link: LinkNumber, path: &str) -> (LinkNumber, SpecialFileEvent) {
+        (link, SpecialFileEvent::Appeared { path: path.to_owned() })
     }
 
     #[test]
     fn finds_existing_special_files_outside_hidden_paths() {
-        let (_dir, root) = place();
+        let (_dir, root) = temp_folder();
         fs::create_dir_all(format!("{root}/a/b")).unwrap();
         fs::create_dir(format!("{root}/hidden")).unwrap();
         fs::write(format!("{root}/a/file"), "").unwrap();
@@ -353,50 +360,50 @@ mod tests {
         pipe(&deep);
         pipe(&secret);
         let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
-        let told = watch(&mut watcher, 1, &root, &[&format!("{root}/hidden")]);
-        assert_eq!(told, SpecialNews::Watched { root: root.clone(), found: vec![deep] });
-        let SpecialNews::Watched { found, .. } = watch(&mut watcher, 2, &root, &[]) else { panic!() };
+        let event = watch(&mut watcher, 1, &root, &[&format!("{root}/hidden")]);
+        assert_eq!(event, SpecialFileEvent::Watched { root: root.clone(), found: vec![deep] });
+        let SpecialFileEvent::Watched { found, .. } = watch(&mut watcher, 2, &root, &[]) else { panic!() };
         assert!(found.contains(&secret), "{found:?}");
     }
 
     #[test]
-    fn reports_special_files_created_or_moved_in() {
-        let (_dir, root) = place();
-        let (_other, elsewhere) = place();
+    fn reports_new_special_files_in_a_watched_folder() {
+        let (_dir, root) = temp_folder();
+        let (_other, elsewhere) = temp_folder();
         fs::create_dir(format!("{root}/a")).unwrap();
         let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
         watch(&mut watcher, 1, &root, &[]);
         let at = |name: &str| format!("{root}/{name}");
         pipe(&at("a/made"));
-        assert_eq!(news(&mut watcher), [appeared(1, &at("a/made"))]);
+        assert_eq!(events(&mut watcher), [appeared(1, &at("a/made"))]);
         let outside = format!("{elsewhere}/pipe");
         pipe(&outside);
         fs::hard_link(&outside, at("linked")).unwrap();
-        assert_eq!(news(&mut watcher), [appeared(1, &at("linked"))]);
+        assert_eq!(events(&mut watcher), [appeared(1, &at("linked"))]);
         fs::rename(&outside, at("moved")).unwrap();
-        assert_eq!(news(&mut watcher), [appeared(1, &at("moved"))]);
+        assert_eq!(events(&mut watcher), [appeared(1, &at("moved"))]);
         // Both a tree that is moved in and a tree that is created in place are searched.
         fs::create_dir_all(format!("{elsewhere}/tree/deep")).unwrap();
         pipe(&format!("{elsewhere}/tree/deep/pipe"));
         fs::rename(format!("{elsewhere}/tree"), at("tree")).unwrap();
-        assert_eq!(news(&mut watcher), [appeared(1, &at("tree/deep/pipe"))]);
+        assert_eq!(events(&mut watcher), [appeared(1, &at("tree/deep/pipe"))]);
         fs::create_dir_all(at("new/deep")).unwrap();
         pipe(&at("new/deep/pipe"));
-        assert_eq!(news(&mut watcher).first(), Some(&appeared(1, &at("new/deep/pipe"))));
+        assert_eq!(events(&mut watcher).first(), Some(&appeared(1, &at("new/deep/pipe"))));
         // A renamed folder is watched under its new name.
         fs::rename(at("tree"), at("a/tree")).unwrap();
-        assert_eq!(news(&mut watcher), [appeared(1, &at("a/tree/deep/pipe"))]);
+        assert_eq!(events(&mut watcher), [appeared(1, &at("a/tree/deep/pipe"))]);
         pipe(&at("a/tree/deep/second"));
-        let told = news(&mut watcher);
-        assert_eq!(told, [appeared(1, &at("a/tree/deep/second"))]);
-        watcher.request(1, SpecialRequest::Forget { root: root.clone() });
+        let event = events(&mut watcher);
+        assert_eq!(event, [appeared(1, &at("a/tree/deep/second"))]);
+        watcher.request(1, SpecialRequest::Unwatch { root: root.clone() });
         pipe(&at("a/later"));
         assert_eq!(watcher.work(), []);
     }
 
     #[test]
     fn reports_moved_folder_when_a_name_appears_in_it() {
-        let (_dir, base) = place();
+        let (_dir, base) = temp_folder();
         let (root, moved) = (format!("{base}/above/root"), format!("{base}/elsewhere/root"));
         fs::create_dir_all(&root).unwrap();
         let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
@@ -404,24 +411,24 @@ mod tests {
         fs::rename(format!("{base}/above"), format!("{base}/elsewhere")).unwrap();
         pipe(&format!("{moved}/pipe"));
         let reason = format!("`{root}` was moved while it was mounted in a sandbox");
-        assert_eq!(news(&mut watcher), [(1, SpecialNews::Refused { root, reason })]);
+        assert_eq!(events(&mut watcher), [(1, SpecialFileEvent::Refused { root, reason })]);
     }
 
     #[test]
     fn folder_over_a_limit_is_refused_with_advice() {
-        let (_dir, root) = place();
+        let (_dir, root) = temp_folder();
         for name in 0..5 {
             fs::create_dir(format!("{root}/{name}")).unwrap();
         }
         let refusal = |bounds: FolderBounds| {
             let mut watcher = SpecialWatcher::new(bounds).unwrap();
-            let told = watch(&mut watcher, 1, &root, &[]);
-            let SpecialNews::Refused { reason, .. } = told else { panic!("{told:?}") };
+            let event = watch(&mut watcher, 1, &root, &[]);
+            let SpecialFileEvent::Refused { reason, .. } = event else { panic!("{event:?}") };
             reason
         };
-        let said = refusal(FolderBounds { folders: 5, ..BOUNDS });
+        let reason = refusal(FolderBounds { folders: 5, ..BOUNDS });
         assert_eq!(
-            said,
+            reason,
             format!(
                 "`{root}` has more than 5 folders, too many to watch for named pipes and sockets; allow a smaller folder inside it"
             )
@@ -433,7 +440,7 @@ mod tests {
             )
         );
         let mut watcher = SpecialWatcher::new(FolderBounds { folders: 6, names: 5, ..BOUNDS }).unwrap();
-        assert!(matches!(watch(&mut watcher, 1, &root, &[]), SpecialNews::Watched { .. }));
+        assert!(matches!(watch(&mut watcher, 1, &root, &[]), SpecialFileEvent::Watched { .. }));
         (0..=MAX_MASKED).for_each(|number| pipe(&format!("{root}/1/{number}")));
         assert_eq!(
             refusal(BOUNDS),
@@ -445,17 +452,18 @@ mod tests {
 
     #[test]
     fn masks_folder_that_cannot_be_listed() {
-        let (_dir, root) = place();
-        let shut = format!("{root}/shut");
-        fs::create_dir(&shut).unwrap();
-        let mode =
-            |mode: &str| assert!(Command::new("chmod").args([mode, &shut]).status().unwrap().success());
+        let (_dir, root) = temp_folder();
+        let closed_folder = format!("{root}/shut");
+        fs::create_dir(&closed_folder).unwrap();
+        let mode = |mode: &str| {
+            assert!(Command::new("chmod").args([mode, &closed_folder]).status().unwrap().success())
+        };
         mode("111");
-        let lists = fs::read_dir(Path::new(&shut)).is_ok();
+        let can_list = fs::read_dir(Path::new(&closed_folder)).is_ok();
         let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
-        let SpecialNews::Watched { found, .. } = watch(&mut watcher, 1, &root, &[]) else { panic!() };
+        let SpecialFileEvent::Watched { found, .. } = watch(&mut watcher, 1, &root, &[]) else { panic!() };
         // Root can list every folder.
-        assert_eq!(found, if lists { vec![] } else { vec![shut.clone()] });
+        assert_eq!(found, if can_list { vec![] } else { vec![closed_folder.clone()] });
         mode("755");
     }
 }

@@ -1,4 +1,4 @@
-//! Starts bubblewrap, and starts the server once the sandbox is complete.
+//! Starts bubblewrap and starts the server once the sandbox is complete.
 //!
 //! - Bubblewrap receives its options, filters and user database through descriptors. Its standard error is a pipe to
 //!   the supervisor, separate from the server's.
@@ -45,7 +45,7 @@ use crate::{
     outcome::FAILED,
     seccomp,
     spec::Spec,
-    sys::process::NONE,
+    sys::process::NO_DESCRIPTOR,
     sys::{
         self,
         process::{NamespaceInit, spawn_namespace_init},
@@ -71,7 +71,7 @@ pub(super) struct InheritedDescriptors {
 pub(super) struct Bwrap {
     child: NamespaceInit,
     /// Pidfd of bubblewrap, readable once it exits.
-    ended: OwnedFd,
+    exit_fd: OwnedFd,
     numbers: Descriptors,
     /// Pipe for bubblewrap's options, or `None` once they are written.
     options: Option<File>,
@@ -82,11 +82,11 @@ pub(super) struct Bwrap {
     server: Option<Pid>,
     /// Pipe with the process id of the sandbox's init.
     info: File,
-    complaints: File,
+    messages: File,
     /// Bubblewrap's own mount namespace, kept open because destroying it takes the kernel a long time.
     namespace: Option<OwnedFd>,
     /// Child that prepares the initial mounts.
-    first: Option<InitialMountsChild>,
+    mounts_child: Option<InitialMountsChild>,
     /// Process that connects the sandbox's sockets, or `None` if `connect` calls are not reported.
     connector: Option<Connector>,
     /// Process that serves the sandbox's files, or `None` if no files are served.
@@ -100,15 +100,16 @@ impl Bwrap {
     /// namespace.
     pub(super) fn start(
         spec: &Spec,
-        given: &InheritedDescriptors,
+        inherited: &InheritedDescriptors,
         hidden: MountPlan,
     ) -> Result<Self, SupervisorStartError> {
         let own_program = File::open("/proc/self/exe")?;
-        let seccomp = [memory()?, memory()?, memory()?];
-        let (passwd, group, resolver, hosts) = (memory()?, memory()?, memory()?, memory()?);
+        let seccomp = [memory_file()?, memory_file()?, memory_file()?];
+        let (passwd, group, resolver, hosts) =
+            (memory_file()?, memory_file()?, memory_file()?, memory_file()?);
         let (info, info_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let (options_theirs, options) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
-        let (complaints, complaints_theirs) =
+        let (messages, messages_theirs) =
             pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(io::Error::from)?;
         let (frame, frame_theirs) = frame_pipe()?;
         let (gate, gate_theirs) = UnixStream::pair()?;
@@ -127,18 +128,16 @@ impl Bwrap {
         // The program is executed by descriptor, because its path may not be visible in the sandbox.
         let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
         command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
-        command.args(given.streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
+        command.args(inherited.streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
         command.arg(gate_theirs.as_raw_fd().to_string());
-        command.args(
-            [&given.egress, &given.link].map(|passed| {
-                passed.as_ref().map_or(NONE.to_owned(), |passed| passed.as_raw_fd().to_string())
-            }),
-        );
+        command.args([&inherited.egress, &inherited.link].map(|passed| {
+            passed.as_ref().map_or(NO_DESCRIPTOR.to_owned(), |passed| passed.as_raw_fd().to_string())
+        }));
         command.arg(serde_json::to_string(spec.view.sockets())?);
         command.arg(serde_json::to_string(&spec.limits)?);
         command.arg(spec.reports_connections().to_string());
         command.arg(spec.working_dir()).args(&spec.argv);
-        command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
+        command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(messages_theirs));
         let mut needed = vec![own_program.as_fd(), options_theirs.as_fd(), passwd.as_fd(), group.as_fd()];
         needed.extend([
             resolver.as_fd(),
@@ -148,9 +147,12 @@ impl Bwrap {
             gate_theirs.as_fd(),
         ]);
         needed.extend(seccomp.iter().map(AsFd::as_fd));
-        needed.extend(given.streams.iter().chain(&given.egress).chain(&given.link).map(AsFd::as_fd));
+        needed.extend(
+            inherited.streams.iter().chain(&inherited.egress).chain(&inherited.link).map(AsFd::as_fd),
+        );
         sys::process::inherit(&mut command, &needed);
-        let control_group = given.group.as_ref().map(|(door, _)| door.try_clone()).transpose()?;
+        let control_group =
+            inherited.group.as_ref().map(|(cgroup_procs, _)| cgroup_procs.try_clone()).transpose()?;
         sys::process::prepare(&mut command, move || {
             let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
             joined.and_then(|()| prepare_namespace_init(&hidden)).inspect_err(|error| {
@@ -159,19 +161,19 @@ impl Bwrap {
             })
         });
         let child = spawn_namespace_init(&mut command)?;
-        let ended = pidfd_open(child.pid(), PidfdFlags::empty()).map_err(io::Error::from)?;
+        let exit_fd = pidfd_open(child.pid(), PidfdFlags::empty()).map_err(io::Error::from)?;
         let started = Self {
             child,
-            ended,
+            exit_fd,
             numbers,
             options: Some(options.into()),
             frame,
             gate,
             server: None,
             info: info.into(),
-            complaints: complaints.into(),
+            messages: messages.into(),
             namespace: None,
-            first: None,
+            mounts_child: None,
             connector: None,
             view: None,
             tun: None,
@@ -180,9 +182,9 @@ impl Bwrap {
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
         fill(passwd, argv::passwd(spec, uid, gid).as_bytes())?;
         fill(group, argv::group(uid, gid).as_bytes())?;
-        fill(resolver, argv::resolver().as_bytes())?;
+        fill(resolver, argv::resolv_conf().as_bytes())?;
         // Without the file, only the sandbox's own names are in it.
-        fill(hosts, argv::hosts(&std::fs::read_to_string(HOSTS_FILE).unwrap_or_default()).as_bytes())?;
+        fill(hosts, argv::hosts_file(&std::fs::read_to_string(HOSTS_FILE).unwrap_or_default()).as_bytes())?;
         for (file, program) in seccomp.into_iter().zip(seccomp::programs(spec.unix_sockets)?) {
             fill(file, &program)?;
         }
@@ -190,7 +192,7 @@ impl Bwrap {
     }
 
     /// Writes bubblewrap's options.
-    pub(super) fn give_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), SupervisorStartError> {
+    pub(super) fn write_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), SupervisorStartError> {
         let mut words = argv::bwrap_argv(spec, host, self.numbers).join("\0");
         words.push('\0');
         // Bubblewrap reads until EOF, so the pipe must be closed after writing.
@@ -199,25 +201,25 @@ impl Bwrap {
     }
 
     /// Takes ownership of the process that serves the sandbox's files, if any.
-    pub(super) fn serve(&mut self, view: Option<ServedView>) {
+    pub(super) fn set_view(&mut self, view: Option<ServedView>) {
         self.view = view;
     }
 
     /// Returns a descriptor that becomes readable when the process that serves the sandbox's files exits. If no files
     /// are served, it becomes readable when bubblewrap exits.
-    pub(super) fn view_ended(&self) -> BorrowedFd<'_> {
-        self.view.as_ref().map_or(self.ended.as_fd(), ServedView::ended)
+    pub(super) fn view_exit_fd(&self) -> BorrowedFd<'_> {
+        self.view.as_ref().map_or(self.exit_fd.as_fd(), ServedView::exit_fd)
     }
 
     /// Takes ownership of the process that serves the sandbox's TUN device.
-    pub(super) fn serve_tun(&mut self, tun: ServedTun) {
+    pub(super) fn set_tun(&mut self, tun: ServedTun) {
         self.tun = Some(tun);
     }
 
     /// Starts preparing the initial mounts, in parallel with bubblewrap.
-    pub(super) fn prepare(&mut self, first: InitialMounts) -> io::Result<()> {
+    pub(super) fn prepare(&mut self, mounts: InitialMounts) -> io::Result<()> {
         let mount = self.view.as_mut().and_then(ServedView::take_mount);
-        self.first = Some(InitialMountsChild::start(first, mount)?);
+        self.mounts_child = Some(InitialMountsChild::start(mounts, mount)?);
         Ok(())
     }
 
@@ -239,9 +241,9 @@ impl Bwrap {
         let path = format!("{own}/root/proc/{first}");
         let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let process = process.map_err(io::Error::from)?;
-        let shown = self.first.as_mut().map(|first| first.finish(&process)).transpose();
+        let shown = self.mounts_child.as_mut().map(|first| first.finish(&process)).transpose();
         let shown = shown.map_err(|error| SupervisorStartError::Setup(error.to_string()))?;
-        Ok((SandboxNamespaces::of(process, own_tmp)?, shown.unwrap_or_default()))
+        Ok((SandboxNamespaces::open(process, own_tmp)?, shown.unwrap_or_default()))
     }
 
     /// Waits until the sandbox is ready for the server.
@@ -251,11 +253,11 @@ impl Bwrap {
         sandbox: &SandboxNamespaces,
     ) -> Result<(), SupervisorStartError> {
         self.wait_for(PollFd::new(&self.gate, PollFlags::IN), owner)?;
-        match fd_passing::word_and_sender(&self.gate)? {
+        match fd_passing::receive_byte_and_sender(&self.gate)? {
             (Some(READY), server) => self.server = server,
             _ => return Err(self.setup_failed()),
         }
-        if sandbox.is_as_entered()? { Ok(()) } else { Err(SupervisorStartError::Frame) }
+        if sandbox.has_original_root()? { Ok(()) } else { Err(SupervisorStartError::RootChanged) }
     }
 
     /// Starts the server, unless `owner` cancels. Returns once the server's program is running.
@@ -267,7 +269,7 @@ impl Bwrap {
         connections: Option<Connections>,
     ) -> Result<(), SupervisorStartError> {
         if poll(&mut [owner.cancellation()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
-            return Err(SupervisorStartError::HungUp);
+            return Err(SupervisorStartError::Cancelled);
         }
         self.gate.write_all(&[GO])?;
         let mut problem = String::new();
@@ -286,8 +288,8 @@ impl Bwrap {
 
     /// Releases resources that are needed only until the server runs: program code, and the child that prepared the
     /// mounts, which takes milliseconds to exit.
-    pub(super) fn settle(&mut self) {
-        self.first = None;
+    pub(super) fn release_memory(&mut self) {
+        self.mounts_child = None;
         sys::memory::drop_code();
     }
 
@@ -303,8 +305,8 @@ impl Bwrap {
     }
 
     /// Returns a descriptor that becomes readable when bubblewrap exits.
-    pub(super) fn ended(&self) -> BorrowedFd<'_> {
-        self.ended.as_fd()
+    pub(super) fn exit_fd(&self) -> BorrowedFd<'_> {
+        self.exit_fd.as_fd()
     }
 
     /// Kills all processes in the sandbox. Returns the exit status.
@@ -318,26 +320,26 @@ impl Bwrap {
 
     /// Waits until bubblewrap exits. Returns the exit status, or 128 plus the signal number.
     pub(super) fn reap(&mut self) -> i32 {
-        self.first = None;
+        self.mounts_child = None;
         self.child.wait().unwrap_or(125)
     }
 
-    /// Waits until `news` is ready. Fails on timeout, if bubblewrap exits, or if `owner` cancels.
-    fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
+    /// Waits until `source` is ready. Fails on timeout, if bubblewrap exits, or if `owner` cancels.
+    fn wait_for(&self, source: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
         let deadline = Instant::now() + TIMEOUT;
-        let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.cancellation()];
+        let mut polled = [source, PollFd::new(&self.exit_fd, PollFlags::IN), owner.cancellation()];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec::try_from(left).map_err(|_| SupervisorStartError::TooSlow)?;
+            let left = Timespec::try_from(left).map_err(|_| SupervisorStartError::TimedOut)?;
             match poll(&mut polled, Some(&left)) {
-                Ok(0) => return Err(SupervisorStartError::TooSlow),
+                Ok(0) => return Err(SupervisorStartError::TimedOut),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(io::Error::from(error).into()),
             }
             let [ready, ended, hung_up] = polled.each_ref().map(|polled| !polled.revents().is_empty());
             if hung_up {
-                return Err(SupervisorStartError::HungUp);
+                return Err(SupervisorStartError::Cancelled);
             }
             if ready || ended {
                 return Ok(());
@@ -359,8 +361,8 @@ impl Bwrap {
     /// Kills bubblewrap and returns the error that it printed.
     fn setup_failed(&mut self) -> SupervisorStartError {
         let status = self.kill();
-        match (complaints_of(&self.complaints), self.child.exec_error()) {
-            (said, _) if !said.is_empty() => SupervisorStartError::Setup(said),
+        match (read_messages(&self.messages), self.child.exec_error()) {
+            (output, _) if !output.is_empty() => SupervisorStartError::Setup(output),
             (_, Some(error)) => SupervisorStartError::Prepare(error),
             (_, None) => SupervisorStartError::Setup(format!("bubblewrap exited with status {status}")),
         }
@@ -374,13 +376,13 @@ impl Drop for Bwrap {
 }
 
 /// Returns bubblewrap's output on standard error so far, without blocking.
-fn complaints_of(mut complaints: &File) -> String {
-    let mut said = [0; 4096];
-    let count = complaints.read(&mut said).unwrap_or_default();
-    String::from_utf8_lossy(said.get(..count).unwrap_or_default()).trim().to_owned()
+fn read_messages(mut messages: &File) -> String {
+    let mut output = [0; 4096];
+    let count = messages.read(&mut output).unwrap_or_default();
+    String::from_utf8_lossy(output.get(..count).unwrap_or_default()).trim().to_owned()
 }
 
-/// Creates a pipe that a single byte fills, so that its write end becomes writable when bubblewrap reads that byte.
+/// Creates a pipe that a single byte fills so that its write end becomes writable when bubblewrap reads that byte.
 /// Returns the write end first.
 fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -404,7 +406,7 @@ fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     sys::signals::unblock()?;
     // Prevents later mounts on the host from propagating into the sandbox.
-    sys::process::leave_mount_namespace()?;
+    sys::process::enter_private_mount_namespace()?;
     hidden.apply()?;
     // Bubblewrap looks up its children in `/proc`, which must match its pid namespace.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -412,7 +414,7 @@ fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the server's standard streams from this process, and replaces them with `/dev/null`.
+/// Takes the server's standard streams from this process and replaces them with `/dev/null`.
 pub(super) fn take_streams() -> io::Result<[OwnedFd; 3]> {
     let streams = [dup_above(stdin())?, dup_above(stdout())?, dup_above(stderr())?];
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -426,7 +428,7 @@ fn dup_above(stream: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(stream, 3)?)
 }
 
-fn memory() -> io::Result<File> {
+fn memory_file() -> io::Result<File> {
     Ok(memfd_create(c"ironcurtain", MemfdFlags::CLOEXEC)?.into())
 }
 
@@ -438,6 +440,7 @@ fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
 
 /// Finds `bwrap` in the system's directories. Ignores `PATH`.
 pub(crate) fn find_bwrap() -> Option<PathBuf> {
-    let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
-    places.into_iter().map(PathBuf::from).find(|path| path.is_file())
+    let candidates =
+        ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+    candidates.into_iter().map(PathBuf::from).find(|path| path.is_file())
 }

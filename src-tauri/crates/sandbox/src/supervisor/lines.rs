@@ -33,7 +33,7 @@ impl ControlLines {
 }
 
 /// Writes a message as one line of JSON.
-pub(super) fn say(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
+pub(super) fn write_message(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     stream.write_all(&line)

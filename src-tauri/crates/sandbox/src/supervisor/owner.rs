@@ -4,13 +4,13 @@ use std::{io, os::unix::net::UnixStream};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::lines::say;
+use super::lines::write_message;
 use crate::control::SandboxEvent;
 
 /// Recipient of a sandbox's events, which can also cancel its start.
 pub(super) trait SandboxOwner {
     /// Sends an event to the owner.
-    fn say(&self, event: &SandboxEvent) -> io::Result<()>;
+    fn notify(&self, event: &SandboxEvent) -> io::Result<()>;
 
     /// Returns a descriptor that becomes ready when the owner cancels the start.
     fn cancellation(&self) -> PollFd<'_>;
@@ -18,8 +18,8 @@ pub(super) trait SandboxOwner {
 
 /// The trusted process at the other end of a control stream.
 impl SandboxOwner for UnixStream {
-    fn say(&self, event: &SandboxEvent) -> io::Result<()> {
-        say(self, event)
+    fn notify(&self, event: &SandboxEvent) -> io::Result<()> {
+        write_message(self, event)
     }
 
     fn cancellation(&self) -> PollFd<'_> {

@@ -26,7 +26,7 @@ use crate::sys;
 #[derive(Debug)]
 pub(super) struct ServedView {
     child: Child,
-    ended: OwnedFd,
+    exit_fd: OwnedFd,
     /// Detached mount of the view, or `None` once it was taken.
     mount: Option<OwnedFd>,
 }
@@ -58,13 +58,13 @@ impl ServedView {
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         sys::process::inherit(&mut command, &[device.as_fd(), connection.as_fd(), program.as_fd()]);
         let child = command.spawn()?;
-        let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-        Ok(Self { child, ended, mount: Some(mount) })
+        let exit_fd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+        Ok(Self { child, exit_fd, mount: Some(mount) })
     }
 
     /// Returns a descriptor that becomes readable when the serving process exits.
-    pub(super) fn ended(&self) -> BorrowedFd<'_> {
-        self.ended.as_fd()
+    pub(super) fn exit_fd(&self) -> BorrowedFd<'_> {
+        self.exit_fd.as_fd()
     }
 
     /// Takes the detached mount, if it was not taken yet.

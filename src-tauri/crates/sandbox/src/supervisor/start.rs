@@ -31,10 +31,10 @@ use crate::{
     mount_plan::{MountPlan, ViewLayout},
     mountinfo::MountInfo,
     mounts::{InitialMounts, Mounts},
-    place::is_at_or_below,
+    nofollow::is_at_or_below,
     services::Services,
     spec::{SOCKET_FOLDER, Spec, UnixSockets, View, is_normal},
-    special::{NotWatched, SpecialLink, is_folder},
+    special::{SpecialFileLink, WatchFolderError, is_folder},
     state::StateDir,
 };
 
@@ -44,8 +44,8 @@ pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
     owner: &dyn SandboxOwner,
-    given: InheritedDescriptors,
-    (view, mut special, services): (Option<OwnedFd>, SpecialLink, Option<UnixStream>),
+    inherited: InheritedDescriptors,
+    (view, mut special, services): (Option<OwnedFd>, SpecialFileLink, Option<UnixStream>),
     closed: impl FnOnce(&ViewLayout) -> io::Result<Vec<String>>,
 ) -> Result<(Bwrap, Mounts), SupervisorStartError> {
     spec.validate()?;
@@ -65,29 +65,29 @@ pub(super) fn start(
         View::Roots { .. } | View::HostRead { .. } => None,
     };
     // Bubblewrap starts now and waits for its options while this process inspects the host.
-    let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
+    let bwrap = Bwrap::start(spec, &inherited, MountPlan::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
-    let mut layout = ViewLayout::of(spec, &table, &state.path().to_string_lossy())?;
-    let host = HostTree::look(uid.is_root(), &spec.view, spec.has_tun())?;
-    let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
+    let mut layout = ViewLayout::for_spec(spec, &table, &state.path().to_string_lossy())?;
+    let host = HostTree::inspect(uid.is_root(), &spec.view, spec.has_tun())?;
+    let controlled = inherited.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
     let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
     let hidden = layout.plan.hidden_within(&frame);
     let mut bwrap = if hidden.is_empty() {
         bwrap
     } else {
         drop(bwrap);
-        Bwrap::start(spec, &given, hidden)?
+        Bwrap::start(spec, &inherited, hidden)?
     };
-    bwrap.give_options(spec, &host)?;
-    bwrap.serve(served);
-    drop(given);
+    bwrap.write_options(spec, &host)?;
+    bwrap.set_view(served);
+    drop(inherited);
 
     let closed = closed(&layout)?;
-    close(&mut layout, &closed, &spec.kept);
+    close(&mut layout, &closed, &spec.pinned);
     mask_special(spec, &mut layout, &mut special)?;
     let mounts = mount_and_start(spec, (layout, host, special, services), &mut bwrap, owner)?;
-    owner.say(&in_force(spec, controlled))?;
+    owner.notify(&limits_event(spec, controlled))?;
     Ok((bwrap, mounts))
 }
 
@@ -96,8 +96,8 @@ pub(super) fn start(
 fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
-        layout.plan.close_in(root, closed);
-        layout.plan.keep_in(root, kept);
+        layout.plan.set_read_only_in(root, closed);
+        layout.plan.pin_read_only_in(root, kept);
     }
 }
 
@@ -106,7 +106,7 @@ fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
 fn mask_special(
     spec: &Spec,
     layout: &mut ViewLayout,
-    special: &mut SpecialLink,
+    special: &mut SpecialFileLink,
 ) -> Result<(), SupervisorStartError> {
     let (session, named) = match &spec.view {
         View::Roots { session_dir, programs } => (Some(session_dir), programs.as_slice()),
@@ -118,8 +118,8 @@ fn mask_special(
     for folder in folders {
         let found = special.watch(&folder, layout.plan.hidden().cloned().collect());
         layout.plan.mask_special(found.map_err(|error| match error {
-            NotWatched::Refused(reason) => SupervisorStartError::Setup(reason),
-            NotWatched::Broken(error) => error.into(),
+            WatchFolderError::Refused(reason) => SupervisorStartError::Setup(reason),
+            WatchFolderError::Broken(error) => error.into(),
         })?);
     }
     // If the whole host is visible, pipes and sockets are searched for only in the home directory.
@@ -127,7 +127,7 @@ fn mask_special(
         (&spec.view, spec.user_home().filter(|home| is_normal(home) && is_folder(home)))
     {
         let hidden = layout.plan.hidden().chain([session_dir]).cloned().collect();
-        special.watch_aside(home, hidden)?;
+        special.watch_in_background(home, hidden)?;
     }
     Ok(())
 }
@@ -135,22 +135,22 @@ fn mask_special(
 /// Creates the mounts and starts the server.
 fn mount_and_start(
     spec: &Spec,
-    (layout, host, special, services): (ViewLayout, HostTree, SpecialLink, Option<UnixStream>),
+    (layout, host, special, services): (ViewLayout, HostTree, SpecialFileLink, Option<UnixStream>),
     bwrap: &mut Bwrap,
     owner: &dyn SandboxOwner,
 ) -> Result<Mounts, SupervisorStartError> {
     let frame =
-        host.frame().filter(|(_, top)| *top == RootEntry::There).map(|(path, _)| (path.clone(), false));
+        host.frame().filter(|(_, entry)| *entry == RootEntry::Present).map(|(path, _)| (path.clone(), false));
     let mut shown: BTreeMap<String, bool> = frame.collect();
-    let first = first(spec, &layout, host);
-    shown.extend(first.shown.clone());
-    bwrap.prepare(first)?;
+    let initial = initial_mounts(spec, &layout, host);
+    shown.extend(initial.shown.clone());
+    bwrap.prepare(initial)?;
     let (sandbox, mut fixed) = bwrap.wait_for_frame(owner, spec.view.has_own_tmp())?;
     if spec.has_tun() {
         match sandbox.network().and_then(ServedTun::start) {
-            Ok(tun) => bwrap.serve_tun(tun),
+            Ok(tun) => bwrap.set_tun(tun),
             // Without the device, these programs have no network at all.
-            Err(error) => owner.say(&SandboxEvent::TunUnavailable { reason: error.to_string() })?,
+            Err(error) => owner.notify(&SandboxEvent::TunUnavailable { reason: error.to_string() })?,
         }
     }
     fixed.retain(|path, _| match &spec.view {
@@ -165,12 +165,12 @@ fn mount_and_start(
     }
     mounts.restore_masks()?;
     bwrap.wait_until_ready(owner, mounts.sandbox())?;
-    if has_news([mounts.news(), mounts.special_news()])? {
+    if is_any_ready([mounts.poll_fd(), mounts.special_poll_fd()])? {
         mounts.restore_masks()?;
     }
     let connections = spec.reports_connections().then(|| connections(spec, &mounts, services)).transpose()?;
     bwrap.start_server(owner, connections)?;
-    owner.say(&SandboxEvent::Started)?;
+    owner.notify(&SandboxEvent::Started)?;
     Ok(mounts)
 }
 
@@ -198,13 +198,13 @@ fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
 }
 
 /// Returns `true` if a descriptor is ready.
-fn has_news(mut polled: [PollFd<'_>; 2]) -> io::Result<bool> {
+fn is_any_ready(mut polled: [PollFd<'_>; 2]) -> io::Result<bool> {
     poll(&mut polled, Some(&Timespec::default()))?;
     Ok(polled.iter().any(|polled| !polled.revents().is_empty()))
 }
 
 /// Returns the mounts to create once the base file system is complete.
-fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
+fn initial_mounts(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     let own_tmp = spec.view.has_own_tmp();
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
     let read = host.rest().chain(&host.etc).chain(on_tmp);
@@ -229,16 +229,16 @@ fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
 }
 
 /// Returns the event that reports how each limit is enforced.
-fn in_force(spec: &Spec, group: CgroupLimits) -> SandboxEvent {
-    let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
+fn limits_event(spec: &Spec, group: CgroupLimits) -> SandboxEvent {
+    let enforcement = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
         (false, _) => Enforcement::Unlimited,
         (true, true) => Enforcement::Cgroup,
         (true, false) => otherwise,
     };
-    let of_processes = if getuid().is_root() { Enforcement::Unenforced } else { Enforcement::Sandbox };
+    let process_enforcement = if getuid().is_root() { Enforcement::Unenforced } else { Enforcement::Sandbox };
     SandboxEvent::Limited {
-        memory: by(spec.limits.memory.is_some(), group.memory, Enforcement::Process),
-        cpu: by(spec.limits.cpu.is_some(), group.cpu, Enforcement::Unenforced),
-        processes: by(spec.limits.processes.is_some(), group.processes, of_processes),
+        memory: enforcement(spec.limits.memory.is_some(), group.memory, Enforcement::Process),
+        cpu: enforcement(spec.limits.cpu.is_some(), group.cpu, Enforcement::Unenforced),
+        processes: enforcement(spec.limits.processes.is_some(), group.processes, process_enforcement),
     }
 }

@@ -1,4 +1,4 @@
-//! Gives the command pipes in place of standard streams that are files, and copies the data.
+//! Gives the command pipes in place of standard streams that are files and copies the data.
 //!
 //! - INVARIANT: files and folders are never passed to the command. The command could reopen a file through `/proc`,
 //!   even for writing, and open everything below a folder. Pipes, sockets and character devices such as terminals are
@@ -30,10 +30,10 @@ const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"]
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StreamError {
     #[error(
-        "{0} is a folder, which would give the command access to everything in it; redirect a file or a pipe"
+        "{0} is a folder, which would give the command access to everything in it; connect it to a file or a pipe"
     )]
     Folder(&'static str),
-    #[error("{0} is not open for reading or writing; redirect a file or a pipe")]
+    #[error("{0} is not open for reading or writing; connect it to a file or a pipe")]
     NotOpen(&'static str),
     #[error("failed to prepare the standard streams: {0}")]
     Prepare(#[from] io::Error),
@@ -77,8 +77,8 @@ enum CopyProgress {
 }
 
 /// Handling of a standard stream.
-enum Passing {
-    HandOn,
+enum StreamHandling {
+    Inherit,
     Copy,
 }
 
@@ -86,9 +86,10 @@ impl Streams {
     /// Replaces each standard stream of this process that is a file with a pipe.
     pub(super) fn take() -> Result<Self, StreamError> {
         let [name_in, name_out, name_err] = NAMES;
-        let kinds = [kind(stdin(), name_in)?, kind(stdout(), name_out)?, kind(stderr(), name_err)?];
+        let kinds =
+            [handling(stdin(), name_in)?, handling(stdout(), name_out)?, handling(stderr(), name_err)?];
         let mut streams = Self::default();
-        let [copies_in, copies_out, copies_err] = kinds.map(|kind| matches!(kind, Passing::Copy));
+        let [copies_in, copies_out, copies_err] = kinds.map(|kind| matches!(kind, StreamHandling::Copy));
         if copies_in {
             let (theirs, ours) = pipe()?;
             let file = file(stdin())?;
@@ -125,7 +126,7 @@ impl Streams {
         {
             self.input = None;
         }
-        self.copy_out(|came| came != CopyProgress::Done);
+        self.copy_out(|progress| progress != CopyProgress::Done);
         Ok(())
     }
 
@@ -133,16 +134,16 @@ impl Streams {
     pub(super) fn finish(mut self) -> Vec<(&'static str, io::Error)> {
         // All writers have exited, so each pipe reaches EOF.
         while !self.outputs.is_empty() {
-            self.copy_out(|came| came == CopyProgress::More);
+            self.copy_out(|progress| progress == CopyProgress::More);
         }
         self.lost
     }
 
-    /// Copies once from each output, and drops the outputs for which `goes_on` returns `false`.
-    fn copy_out(&mut self, goes_on: impl Fn(CopyProgress) -> bool) {
+    /// Copies once from each output and drops the outputs for which `is_kept` returns `false`.
+    fn copy_out(&mut self, is_kept: impl Fn(CopyProgress) -> bool) {
         let lost = &mut self.lost;
         self.outputs.retain_mut(|output| match output.copy() {
-            Ok(came) => goes_on(came),
+            Ok(progress) => is_kept(progress),
             // Closing the pipe makes the command's writes fail, as they would if the command wrote to the file itself.
             Err(error) => {
                 lost.push((output.name, error));
@@ -178,11 +179,11 @@ impl InputCopy {
 
 impl OutputCopy {
     fn copy(&mut self) -> io::Result<CopyProgress> {
-        let mut said = vec![0; MAX_BYTES];
-        match self.pipe.read(&mut said) {
+        let mut buffer = vec![0; MAX_BYTES];
+        match self.pipe.read(&mut buffer) {
             Ok(0) => Ok(CopyProgress::Done),
             Ok(count) => {
-                self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| CopyProgress::More)
+                self.file.write_all(buffer.get(..count).unwrap_or_default()).map(|()| CopyProgress::More)
             }
             Err(error) if would_block(&error) => Ok(CopyProgress::WouldBlock),
             Err(error) => Err(error),
@@ -194,28 +195,28 @@ fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Passing, StreamError> {
-    let about = fstat(stream).map_err(io::Error::from)?;
+fn handling(stream: BorrowedFd<'_>, name: &'static str) -> Result<StreamHandling, StreamError> {
+    let stat = fstat(stream).map_err(io::Error::from)?;
     if fcntl_getfl(stream).map_err(io::Error::from)?.contains(OFlags::PATH) {
         return Err(StreamError::NotOpen(name));
     }
-    match FileType::from_raw_mode(about.st_mode) {
+    match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => Err(StreamError::Folder(name)),
         FileType::Symlink => Err(StreamError::NotOpen(name)),
-        FileType::RegularFile | FileType::BlockDevice => Ok(Passing::Copy),
+        FileType::RegularFile | FileType::BlockDevice => Ok(StreamHandling::Copy),
         FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::Unknown => {
-            Ok(Passing::HandOn)
+            Ok(StreamHandling::Inherit)
         }
     }
 }
 
 /// Returns `true` if both descriptors refer to the same file with the same open flags.
 fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
-    let about = |stream| -> io::Result<_> {
-        let about = fstat(stream)?;
-        Ok((about.st_dev, about.st_ino, fcntl_getfl(stream)?))
+    let stat = |stream| -> io::Result<_> {
+        let stat = fstat(stream)?;
+        Ok((stat.st_dev, stat.st_ino, fcntl_getfl(stream)?))
     };
-    Ok(about(one)? == about(other)?)
+    Ok(stat(one)? == stat(other)?)
 }
 
 fn file(stream: BorrowedFd<'_>) -> io::Result<File> {
@@ -225,19 +226,19 @@ fn file(stream: BorrowedFd<'_>) -> io::Result<File> {
 /// Creates an input pipe. Returns the command's read end and our non-blocking write end.
 fn pipe() -> io::Result<(OwnedFd, File)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    without_waiting(&write)?;
+    set_nonblocking(&write)?;
     Ok((read, write.into()))
 }
 
 /// Creates an output pipe. Returns our non-blocking read end and the command's write end.
 fn pipe_out() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    without_waiting(&read)?;
+    set_nonblocking(&read)?;
     Ok((read.into(), write))
 }
 
 /// Makes our end of a pipe non-blocking, without affecting the other end.
-fn without_waiting(end: impl AsFd) -> io::Result<()> {
+fn set_nonblocking(end: impl AsFd) -> io::Result<()> {
     let flags = fcntl_getfl(&end)?;
     Ok(fcntl_setfl(&end, flags | OFlags::NONBLOCK)?)
 }

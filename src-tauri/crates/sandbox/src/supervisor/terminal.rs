@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{
-    QUIET, SupervisorStartError,
+    IDLE_TIME, SupervisorStartError,
     bwrap::{Bwrap, InheritedDescriptors, take_streams},
     exit_code,
     owner::SandboxOwner,
@@ -34,7 +34,7 @@ use crate::{
     mounts::{Mounts, RestoredMask},
     outcome::FAILED,
     spec::Spec,
-    special::{SpecialLink, serve_in_child},
+    special::{SpecialFileLink, serve_in_child},
     sys::{process::close_in_child, signals::Signals},
 };
 
@@ -80,7 +80,7 @@ pub(crate) fn run_in_foreground(
     let lost = streams.finish();
     // Completes all checks before the first report, because reporting can fail.
     let (found, journal) = watcher.finish(SANDBOX);
-    journal.into_iter().for_each(FinishedJournal::forget);
+    journal.into_iter().for_each(FinishedJournal::delete);
     found.iter().try_for_each(|finding| terminal.print_finding(finding))?;
     for (name, error) in &lost {
         terminal.print(&format!("failed to write {name}: {error}"))?;
@@ -94,7 +94,7 @@ pub(crate) fn run_in_foreground(
 
 impl SandboxOwner for ForegroundTerminal {
     /// Prints the events that matter to the user.
-    fn say(&self, event: &SandboxEvent) -> io::Result<()> {
+    fn notify(&self, event: &SandboxEvent) -> io::Result<()> {
         let text = match event {
             SandboxEvent::Failed { reason } => reason.clone(),
             SandboxEvent::Uncovered { path, hidden } => {
@@ -139,10 +139,10 @@ impl ForegroundTerminal {
                     keys.join("`, `")
                 )
             }
-            Finding::Left { path, when, change: ChangeKind::New, .. } => {
+            Finding::AutostartFile { path, when, change: ChangeKind::New, .. } => {
                 format!("`{path}` is new and runs {when}")
             }
-            Finding::Left { path, when, change: ChangeKind::Changed, .. } => {
+            Finding::AutostartFile { path, when, change: ChangeKind::Changed, .. } => {
                 format!("`{path}` was changed and runs {when}")
             }
             Finding::Unfinished { reason } => reason.clone(),
@@ -161,18 +161,18 @@ impl ForegroundTerminal {
         egress: Option<OwnedFd>,
     ) -> Result<(Bwrap, Mounts, Watcher), SupervisorStartError> {
         let mut watcher = None;
-        let given = InheritedDescriptors { streams: take_streams()?, egress, link: None, group: None };
+        let inherited = InheritedDescriptors { streams: take_streams()?, egress, link: None, group: None };
         let (stream, own) = serve_in_child()?;
-        let special = SpecialLink::new(stream, Some(own), spec.unix_sockets)?;
-        let (bwrap, mounts) = start(None, &spec, self, given, (None, special, None), |layout| {
+        let special = SpecialFileLink::new(stream, Some(own), spec.unix_sockets)?;
+        let (bwrap, mounts) = start(None, &spec, self, inherited, (None, special, None), |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
-            for (_, found, journal) in watcher.sweep() {
-                journal.into_iter().for_each(FinishedJournal::forget);
+            for (_, found, journal) in watcher.finish_interrupted() {
+                journal.into_iter().for_each(FinishedJournal::delete);
                 found.iter().try_for_each(|finding| self.print_finding(finding))?;
             }
-            watcher.begin(SANDBOX, autostart)?;
-            watcher.hidden(SANDBOX, &layout.plan.hidden().cloned().collect::<Vec<_>>());
-            let closed = layout.writable.iter().map(|root| watcher.open(SANDBOX, root));
+            watcher.add_sandbox(SANDBOX, autostart)?;
+            watcher.set_hidden(SANDBOX, &layout.plan.hidden().cloned().collect::<Vec<_>>());
+            let closed = layout.writable.iter().map(|root| watcher.open_root(SANDBOX, root));
             Ok(closed.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
         })?;
         let watcher = watcher.ok_or_else(|| SupervisorStartError::Setup("nothing was watched".into()))?;
@@ -187,32 +187,32 @@ impl ForegroundTerminal {
         watcher: &mut Watcher,
         streams: &mut Streams,
     ) -> io::Result<i32> {
-        let mut quiet = Some(QUIET);
+        let mut idle_timeout = Some(IDLE_TIME);
         loop {
             let signals = self.signals.as_fd();
-            let Some([ended, mounted, special, named]) =
-                wait_for_news(signals, bwrap.ended(), mounts, watcher, streams, quiet)?
+            let Some([ended, mounted, special, has_watch_events]) =
+                wait_for_events(signals, bwrap.exit_fd(), mounts, watcher, streams, idle_timeout)?
             else {
-                quiet = None;
-                bwrap.settle();
+                idle_timeout = None;
+                bwrap.release_memory();
                 continue;
             };
-            quiet = Some(QUIET);
+            idle_timeout = Some(IDLE_TIME);
             if ended {
                 return Ok(bwrap.reap());
             }
-            if named || watcher.patience().is_some() {
-                watcher.read().iter().try_for_each(|(_, finding)| self.print_finding(finding))?;
-                let is_over = |(_, due): &(String, Countermeasure)| matches!(due, Countermeasure::End { .. });
-                if watcher.countermeasures().iter().any(is_over) {
+            if has_watch_events || watcher.poll_timeout().is_some() {
+                watcher.process_events().iter().try_for_each(|(_, finding)| self.print_finding(finding))?;
+                let is_end = |(_, due): &(String, Countermeasure)| matches!(due, Countermeasure::End { .. });
+                if watcher.take_countermeasures().iter().any(is_end) {
                     return Ok(bwrap.kill());
                 }
             }
-            if mounted || special || !watcher.uncovered().is_empty() {
+            if mounted || special || !watcher.take_uncovered().is_empty() {
                 for RestoredMask { path, hidden } in mounts.restore_masks()? {
-                    self.say(&SandboxEvent::Uncovered { path, hidden })?;
+                    self.notify(&SandboxEvent::Uncovered { path, hidden })?;
                 }
-                watcher.covered(SANDBOX);
+                watcher.masks_restored(SANDBOX);
             }
             if let Err(error) = streams.copy() {
                 self.print(&format!("failed to read standard input: {error}"))?;
@@ -229,7 +229,7 @@ impl ForegroundTerminal {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
         }
-        self.say(&SandboxEvent::Failed { reason: error.to_string() })?;
+        self.notify(&SandboxEvent::Failed { reason: error.to_string() })?;
         let SupervisorStartError::Program { status, .. } = error else { return Ok(ExitCode::from(FAILED)) };
         Ok(ExitCode::from(*status))
     }
@@ -237,23 +237,23 @@ impl ForegroundTerminal {
 
 /// Waits for a signal, an event from `mounts` or `watcher`, data to copy, or the command's exit. The flags report which
 /// sources are ready, in this order: exit, mounts, special files, watcher. Returns `None` if no source is ready within
-/// `quiet`.
-fn wait_for_news(
+/// `idle_timeout`.
+fn wait_for_events(
     signals: BorrowedFd<'_>,
     ended: BorrowedFd<'_>,
     mounts: &Mounts,
     watcher: &Watcher,
     streams: &Streams,
-    quiet: Option<Timespec>,
+    idle_timeout: Option<Timespec>,
 ) -> io::Result<Option<[bool; 4]>> {
     let [ended, signals, watched] =
         [ended, signals, watcher.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    let mut polled = vec![ended, mounts.news(), mounts.special_news(), watched, signals];
+    let mut polled = vec![ended, mounts.poll_fd(), mounts.special_poll_fd(), watched, signals];
     polled.extend(streams.polled());
-    let patience = watcher.patience().and_then(|patience| Timespec::try_from(patience).ok());
-    if !wait(&mut polled, quiet.or(patience).as_ref())? && quiet.is_some() {
+    let timeout = watcher.poll_timeout().and_then(|timeout| Timespec::try_from(timeout).ok());
+    if !wait(&mut polled, idle_timeout.or(timeout).as_ref())? && idle_timeout.is_some() {
         return Ok(None);
     }
-    let has = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
-    Ok(Some([has(0), has(1), has(2), has(3)]))
+    let is_ready = |index: usize| polled.get(index).is_some_and(|polled| !polled.revents().is_empty());
+    Ok(Some([is_ready(0), is_ready(1), is_ready(2), is_ready(3)]))
 }

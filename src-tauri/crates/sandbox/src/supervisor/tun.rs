@@ -1,7 +1,7 @@
 //! Gives a sandbox a TUN device, for programs that ignore the proxy variables.
 //!
-//! - INVARIANT: only the serving process holds the device, so the device disappears when that process dies. Programs then
-//!   have no network besides the proxy.
+//! - INVARIANT: only the serving process holds the device, so the device disappears when that process dies. Programs
+//!   then have no network besides the proxy.
 //! - The device is made from outside: nothing in the sandbox can open `/dev/net/tun` or change a network device.
 
 use std::{
@@ -69,12 +69,12 @@ impl Drop for ServedTun {
 /// Creates the device in a child process, because a process cannot return from a network namespace.
 fn create(network: &OwnedFd) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
-    sys::process::try_in_fork(|| {
+    sys::process::try_run_in_fork(|| {
         enter(network)?;
         let device = sys::tun::create(NAME, ADDRESS)
             .map_err(|error| io::Error::other(format!("`{DEVICE_FILE}`: {error}")))?;
         for (setting, value) in SETTINGS {
-            // Ignores the error, as described above.
+            // Ignores the error, because the settings are not essential.
             let _ = fs::write(setting, value);
         }
         fd_passing::send(&theirs, device)

@@ -6,17 +6,17 @@ use libc::{c_void, madvise};
 
 /// Minimum size in bytes of freed blocks that are returned to the system. Only messages and files are this large.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LARGE: libc::c_int = 1024 * 1024;
+const MIN_RETURNED_LEN: libc::c_int = 1024 * 1024;
 
 /// Makes the allocator return freed blocks of at least 1 MiB to the system.
 ///
 /// By default, glibc raises this threshold to the size of each larger block that is freed, up to 32 MiB, and keeps
 /// smaller blocks.
-pub fn give_large_blocks_back() {
+pub fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `mallopt` takes two numbers and only affects later allocations. A failure has no effect.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MIN_RETURNED_LEN);
     }
 }
 

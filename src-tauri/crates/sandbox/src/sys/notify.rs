@@ -52,9 +52,9 @@ impl ReportedCall {
         // SAFETY: all-zero is a valid value, and the kernel requires it.
         let mut call: libc::seccomp_notif = unsafe { zeroed() };
         // SAFETY: the descriptor is open for the length of the call, and the kernel fills a structure of this size.
-        let taken =
+        let status =
             unsafe { libc::ioctl(calls.as_fd().as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) };
-        if taken < 0 {
+        if status < 0 {
             return Err(io::Error::last_os_error());
         }
         Ok(Self { id: call.id, thread: call.pid, arguments: call.data.args })

@@ -25,7 +25,7 @@ use rustix::{
 };
 
 /// Command-line argument in place of a descriptor number if no descriptor is passed.
-pub(crate) const NONE: &str = "-";
+pub(crate) const NO_DESCRIPTOR: &str = "-";
 
 /// Makes the kernel kill the child when the thread that spawns it exits. If the thread has already exited, the child
 /// does not start.
@@ -70,7 +70,7 @@ pub(crate) fn prepare(
 }
 
 /// Runs `work` in a forked child and returns the resulting bytes. The caller must be single-threaded.
-pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
+pub(crate) fn run_in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     let parent = getpid();
     // SAFETY: the only caller, the supervisor, is single-threaded, so no lock in the child can belong to a missing
@@ -79,29 +79,29 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop(read);
-            let said = bind_to_parent(parent)
+            let report = bind_to_parent(parent)
                 .map_err(io::Error::from)
                 .and_then(|()| File::from(write).write_all(&work()));
             // SAFETY: `_exit` terminates the process without accessing memory.
-            unsafe { libc::_exit(i32::from(said.is_err())) }
+            unsafe { libc::_exit(i32::from(report.is_err())) }
         }
         child => {
             drop(write);
             let mut bytes = Vec::new();
-            let heard = File::from(read).read_to_end(&mut bytes);
+            let received = File::from(read).read_to_end(&mut bytes);
             waitpid(Pid::from_raw(child), WaitOptions::empty())?;
-            heard.map(|_| bytes)
+            received.map(|_| bytes)
         }
     }
 }
 
 /// Runs `work` in a forked child and returns its result. The caller must be single-threaded.
-pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    let said = in_fork(|| {
+pub(crate) fn try_run_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let report = run_in_fork(|| {
         let error = work().err().map(|error| (error.raw_os_error(), error.to_string()));
         serde_json::to_vec(&error).unwrap_or_default()
     })?;
-    match serde_json::from_slice(&said)? {
+    match serde_json::from_slice(&report)? {
         None => Ok(()),
         Some((Some(number), _)) => Err(io::Error::from_raw_os_error(number)),
         Some((None, text)) => Err(io::Error::other::<String>(text)),
@@ -149,9 +149,9 @@ impl NamespaceInit {
 
     /// Waits for the result of `exec`. Returns the error if it failed.
     pub(crate) fn exec_error(&self) -> Option<io::Error> {
-        let mut said = [0; 4];
-        (&self.exec).read_exact(&mut said).ok()?;
-        Some(io::Error::from_raw_os_error(i32::from_le_bytes(said)))
+        let mut report = [0; 4];
+        (&self.exec).read_exact(&mut report).ok()?;
+        Some(io::Error::from_raw_os_error(i32::from_le_bytes(report)))
     }
 }
 
@@ -194,24 +194,24 @@ impl Drop for Forked {
 /// process's files and locks are released when it closes them. The caller must be single-threaded.
 pub(crate) fn fork(kept: &[BorrowedFd<'_>], work: impl FnOnce()) -> io::Result<Forked> {
     let parent = getpid();
-    // SAFETY: as in `in_fork`.
+    // SAFETY: as in `run_in_fork`.
     match unsafe { libc::fork() } {
         0 => {
-            let alone = bind_to_parent(parent).and_then(|()| close_all_but(3, kept));
-            if alone.is_ok() {
+            let ready = bind_to_parent(parent).and_then(|()| close_all_but(3, kept));
+            if ready.is_ok() {
                 work();
             }
             // SAFETY: `_exit` terminates the process without accessing memory.
-            unsafe { libc::_exit(i32::from(alone.is_err())) }
+            unsafe { libc::_exit(i32::from(ready.is_err())) }
         }
         child => Pid::from_raw(child).filter(|_| child > 0).map(Forked).ok_or_else(io::Error::last_os_error),
     }
 }
 
-/// Forks a child that closes `descriptors` last, so that this process does not wait while the kernel releases them.
+/// Forks a child that closes `descriptors` last so that this process does not wait while the kernel releases them.
 /// The caller must be single-threaded and about to exit.
 pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    // SAFETY: as in `in_fork`. The child only closes descriptors and exits.
+    // SAFETY: as in `run_in_fork`. The child only closes descriptors and exits.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -246,13 +246,13 @@ pub(crate) fn unshare(namespaces: UnshareFlags) -> Result<(), Errno> {
 }
 
 /// Enters a private mount namespace, into which later mounts on the host do not propagate.
-pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
+pub(crate) fn enter_private_mount_namespace() -> Result<(), Errno> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
 }
 
 /// Replaces the session keyring of this process and its descendants with an empty one.
-pub(crate) fn leave_keyring() -> io::Result<()> {
+pub(crate) fn join_new_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
     // SAFETY: with a null name, the call creates a new keyring and does not access memory.
     let made =
@@ -276,9 +276,9 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Like [`take_descriptor`], but returns `None` for [`NONE`].
+/// Like [`take_descriptor`], but returns `None` for [`NO_DESCRIPTOR`].
 pub(crate) fn take_optional(number: &str) -> io::Result<Option<OwnedFd>> {
-    if number == NONE { Ok(None) } else { take_descriptor(number).map(Some) }
+    if number == NO_DESCRIPTOR { Ok(None) } else { take_descriptor(number).map(Some) }
 }
 
 /// Closes all descriptors numbered `first` or higher. The caller must not own any of them.

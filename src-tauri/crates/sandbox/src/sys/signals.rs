@@ -11,7 +11,7 @@ use rustix::process::Signal;
 
 /// Signals forwarded to a command. They include `SIGXFSZ`, because this process may exceed the file size limit while
 /// it writes a file for the command.
-const PASSED_ON: [Signal; 7] =
+const FORWARDED: [Signal; 7] =
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::XFSZ];
 
 /// Queue of blocked signals.
@@ -20,15 +20,15 @@ pub struct Signals(File);
 
 impl Signals {
     /// Blocks and queues the signals that are forwarded to a command.
-    pub(crate) fn hold() -> io::Result<Self> {
-        Self::hold_these(&PASSED_ON)
+    pub(crate) fn block_forwarded() -> io::Result<Self> {
+        Self::block(&FORWARDED)
     }
 
     /// Blocks and queues `signals` in this thread and in the threads that it spawns afterwards.
     ///
     /// # Errors
     /// Returns an I/O error if the queue cannot be created.
-    pub fn hold_these(signals: &[Signal]) -> io::Result<Self> {
+    pub fn block(signals: &[Signal]) -> io::Result<Self> {
         mask(libc::SIG_BLOCK, signals)?;
         let set = set(signals);
         // SAFETY: the set is initialised and outlives the call, and -1 requests a new descriptor.
@@ -46,11 +46,11 @@ impl Signals {
     /// # Errors
     /// Returns an I/O error if reading fails.
     pub fn next(&self) -> io::Result<Option<Signal>> {
-        let mut told = [0; size_of::<libc::signalfd_siginfo>()];
-        match (&self.0).read(&mut told) {
+        let mut info = [0; size_of::<libc::signalfd_siginfo>()];
+        match (&self.0).read(&mut info) {
             // The signal number is the first field.
             Ok(_) => {
-                Ok(told.first_chunk().and_then(|number| Signal::from_named_raw(i32::from_ne_bytes(*number))))
+                Ok(info.first_chunk().and_then(|number| Signal::from_named_raw(i32::from_ne_bytes(*number))))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
@@ -66,7 +66,7 @@ impl AsFd for Signals {
 
 /// Unblocks the forwarded signals. Must be called in a child before `exec`, which preserves the signal mask.
 pub(crate) fn unblock() -> io::Result<()> {
-    mask(libc::SIG_UNBLOCK, &PASSED_ON)
+    mask(libc::SIG_UNBLOCK, &FORWARDED)
 }
 
 /// Sets this thread's signal mask to exactly these signals.
@@ -74,12 +74,12 @@ pub(crate) fn block_only(signals: &[Signal]) -> io::Result<()> {
     mask(libc::SIG_SETMASK, signals)
 }
 
-/// Runs `send` with `signal` unblocked in this thread, so that the signal takes its default action, then blocks it
+/// Runs `send` with `signal` unblocked in this thread so that the signal takes its default action, then blocks it
 /// again.
 ///
 /// # Errors
 /// Returns the error from `send`, or an I/O error.
-pub fn unblocked(signal: Signal, send: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+pub fn with_unblocked(signal: Signal, send: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, &[signal])?;
     let sent = send();
     mask(libc::SIG_BLOCK, &[signal])?;

@@ -10,7 +10,7 @@ use std::{
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Watcher, quarantine};
 
-use crate::scene::{Scene, finish, short, sweep};
+use crate::scene::{Scene, finish, finish_interrupted, summarize};
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 const HOOKS: &str = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"evil"}]}]}}"#;
@@ -89,26 +89,26 @@ fn folders_of_another_user(place: &Path) {
     let opened = |scene: &str| {
         let (root, state) = (place.join(scene).join("root"), place.join(scene).join("state"));
         let mut watcher = Watcher::new(&state).unwrap();
-        watcher.begin("s", AutostartRules::default()).unwrap();
+        watcher.add_sandbox("s", AutostartRules::default()).unwrap();
         let root = root.to_str().unwrap().to_owned();
-        watcher.open("s", &root).unwrap();
+        watcher.open_root("s", &root).unwrap();
         plant(&root);
         (watcher, state, root)
     };
     // Only the new folders were moved.
     let (mut watcher, _, root) = opened("seen");
-    assert_eq!(short(&root, &finish(&mut watcher, "s")), ["quarantined p/.git/hooks"]);
+    assert_eq!(summarize(&root, &finish(&mut watcher, "s")), ["quarantined p/.git/hooks"]);
     assert_eq!(fs::read_to_string(format!("{root}/p/kept")).unwrap(), "text");
     assert!(fs::exists(format!("{root}/p/.git/refs")).unwrap());
     // Without an event, the file may have existed before, so it is reported and stays in place.
     let (watcher, state, root) = opened("unseen");
     drop(watcher);
-    let swept = sweep(&mut Watcher::new(&state).unwrap());
+    let swept = finish_interrupted(&mut Watcher::new(&state).unwrap());
     let [(_, found)] = swept.as_slice() else { panic!("{swept:?}") };
-    let told = short(&root, found);
+    let findings = summarize(&root, found);
     let expected =
         format!("unfinished failed to move the new file `{root}/p/.git/hooks/pre-commit` to quarantine");
-    assert!(matches!(told.as_slice(), [one] if one.starts_with(&expected)), "{told:?}");
+    assert!(matches!(findings.as_slice(), [one] if one.starts_with(&expected)), "{findings:?}");
     assert!(fs::exists(format!("{root}/p/.git/hooks/pre-commit")).unwrap());
 }
 
@@ -141,7 +141,7 @@ fn hook_in_a_closed_folder_is_quarantined() {
     fs::rename(scene.at("root/p/g"), scene.at("root/p/.git")).unwrap();
     fs::rename(scene.at("root/p/.git/HEADX"), scene.at("root/p/.git/HEAD")).unwrap();
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["quarantined p/.git/hooks/pre-commit"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["quarantined p/.git/hooks/pre-commit"]);
     assert!(!scene.exists("root/p/.git/hooks/pre-commit"));
     // The folder's mode is restored.
     assert_eq!(mode_of(&scene, "root/p/.git/hooks"), 0o555);
@@ -157,7 +157,11 @@ fn settings_in_a_closed_folder_are_quarantined_regardless_of_mode() {
         fs::rename(scene.at("root/p/c"), scene.at("root/p/.claude")).unwrap();
         mode(&scene, "root/p/.claude", shut);
         let root = scene.root();
-        assert_eq!(short(&root, &scene.happened()), ["quarantined p/.claude/settings.json"], "{shut:o}");
+        assert_eq!(
+            summarize(&root, &scene.wait_for_findings()),
+            ["quarantined p/.claude/settings.json"],
+            "{shut:o}"
+        );
         assert_eq!(mode_of(&scene, "root/p/.claude"), shut);
         assert_eq!(scene.finish(), [], "{shut:o}");
         mode(&scene, "root/p/.claude", 0o755);
@@ -174,7 +178,7 @@ fn final_check_enters_nested_closed_folders() {
         mode(&scene, folder, shut);
     }
     let root = scene.root();
-    assert_eq!(short(&root, &scene.finish()), ["quarantined a/b/c/.mcp.json"]);
+    assert_eq!(summarize(&root, &scene.finish()), ["quarantined a/b/c/.mcp.json"]);
     assert_eq!(mode_of(&scene, "root"), 0o111);
     for (folder, shut) in [("root", 0o111), ("root/a", 0o400), ("root/a/b", 0), ("root/a/b/c", 0o555)] {
         assert_eq!(mode_of(&scene, folder), shut, "{folder}");
@@ -192,7 +196,7 @@ fn closed_folder_can_be_moved_as_a_whole() {
     // Renaming a folder within its parent needs no access to the folder itself.
     fs::rename(scene.at("root/x"), scene.at("root/.vscode")).unwrap();
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["quarantined .vscode"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["quarantined .vscode"]);
     assert!(!scene.exists("root/.vscode"));
     let kept = fs::read_dir(scene.at("state/quarantine")).unwrap().next().unwrap().unwrap().path();
     assert_eq!(fs::read_to_string(kept.join(".vscode/settings.json")).unwrap(), "{}");
@@ -208,7 +212,7 @@ fn modes_set_by_the_user_are_restored() {
     mode(&scene, "root/read", 0o555);
     scene.open();
     let root = scene.root();
-    let found = short(&root, &scene.finish());
+    let found = summarize(&root, &scene.finish());
     assert!(found.iter().all(|found| found.starts_with("unfinished")), "{found:?}");
     assert_eq!([mode_of(&scene, "root/mine"), mode_of(&scene, "root/read")], [0o000, 0o555]);
     mode(&scene, "root/mine", 0o755);

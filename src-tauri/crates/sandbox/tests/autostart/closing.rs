@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink, time::Instant};
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 
-use crate::scene::{Scene, all, git, short};
+use crate::scene::{Scene, git, read_tree, summarize};
 
 #[test]
 fn closes_automatic_files_but_not_ones_the_user_runs() {
@@ -55,12 +55,12 @@ fn startup_files_count_only_in_the_home() {
     for (home, counts) in [(None, false), (home, true)] {
         let mut scene = Scene::listed();
         let home = home.map(|_| scene.root());
-        scene.watcher.begin("home", AutostartRules { home, ..AutostartRules::default() }).unwrap();
+        scene.watcher.add_sandbox("home", AutostartRules { home, ..AutostartRules::default() }).unwrap();
         scene.write("root/.bashrc", "");
         scene.write("root/.config/systemd/user/a.service", "");
         scene.write("root/sub/.bashrc", "");
         let root = scene.root();
-        let closed = scene.watcher.open("home", &root).unwrap();
+        let closed = scene.watcher.open_root("home", &root).unwrap();
         let expected = [format!("{root}/.bashrc"), format!("{root}/.config/systemd")];
         assert_eq!(closed, if counts { expected.to_vec() } else { vec![] });
     }
@@ -80,7 +80,7 @@ fn closes_root_that_is_an_autostart_path() {
     ] {
         let root = scene.text(root);
         let expected: Vec<String> = closed.into_iter().map(|path| scene.text(path)).collect();
-        assert_eq!(scene.watcher.open("s", &root).unwrap(), expected);
+        assert_eq!(scene.watcher.open_root("s", &root).unwrap(), expected);
     }
 }
 
@@ -103,13 +103,13 @@ fn creates_nothing_in_the_users_tree() {
     scene.git("root", &["add", "-A"]);
     scene.git("root", &["commit", "-qm", "a"]);
     let status = |scene: &Scene| scene.git("root", &["status", "--porcelain", "--ignored"]);
-    let before = (all(&scene.at("root")), status(&scene));
+    let before = (read_tree(&scene.at("root")), status(&scene));
     assert_eq!(before.1, "");
     scene.open();
-    assert_eq!((all(&scene.at("root")), status(&scene)), before);
+    assert_eq!((read_tree(&scene.at("root")), status(&scene)), before);
     assert_eq!(scene.finish(), []);
-    assert_eq!((all(&scene.at("root")), status(&scene)), before);
-    assert_eq!(all(&scene.at("state/autostart")), []);
+    assert_eq!((read_tree(&scene.at("root")), status(&scene)), before);
+    assert_eq!(read_tree(&scene.at("state/autostart")), []);
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn initial_walk_is_limited_and_reports_it() {
     let closed = scene.open();
     assert!(closed.len() < 60, "{}", closed.len());
     let root = scene.root();
-    let told = short(&root, &scene.now());
+    let findings = summarize(&root, &scene.poll_findings());
     assert_eq!(
-        told,
+        findings,
         [format!(
             "unfinished `{root}` has too many names, so only the nearest were checked; everything is checked when the sandbox exits"
         )]
@@ -144,7 +144,7 @@ fn opening_is_quick() {
         let empty = scene.at(&format!("empty{n}"));
         fs::create_dir(&empty).unwrap();
         let time = Instant::now();
-        scene.watcher.open("s", empty.to_str().unwrap()).unwrap();
+        scene.watcher.open_root("s", empty.to_str().unwrap()).unwrap();
         time.elapsed()
     });
     let empty = empty.min().unwrap();
@@ -167,17 +167,17 @@ fn closed_files_are_not_judged_and_replaced_ones_are_reported() {
     scene.open();
     // A program outside the sandbox writes to the file in place.
     scene.write("root/.mcp.json", r#"{"mcpServers":{"b":{}}}"#);
-    assert_eq!((scene.happened(), scene.watcher.uncovered()), (vec![], vec![]));
+    assert_eq!((scene.wait_for_findings(), scene.watcher.take_uncovered()), (vec![], vec![]));
     // A program outside the sandbox replaces the file by renaming, as git does.
     scene.git("root", &["config", "core.pager", "mine"]);
-    assert_eq!(scene.happened(), []);
-    assert_eq!(scene.watcher.uncovered(), ["s"]);
-    assert_eq!(scene.watcher.uncovered(), Vec::<String>::new());
+    assert_eq!(scene.wait_for_findings(), []);
+    assert_eq!(scene.watcher.take_uncovered(), ["s"]);
+    assert_eq!(scene.watcher.take_uncovered(), Vec::<String>::new());
     // A second replacement is reported only after the file was covered again.
-    scene.watcher.covered("s");
+    scene.watcher.masks_restored("s");
     scene.git("root", &["config", "core.editor", "mine"]);
-    assert_eq!(scene.happened(), []);
-    assert_eq!(scene.watcher.uncovered(), ["s"]);
+    assert_eq!(scene.wait_for_findings(), []);
+    assert_eq!(scene.watcher.take_uncovered(), ["s"]);
     assert_eq!(scene.finish(), []);
     assert_eq!(scene.git("root", &["config", "core.pager"]), "mine\n");
 }
@@ -191,12 +191,12 @@ fn writes_to_uncovered_files_are_judged_as_new() {
     scene.write("root/mine", "{}");
     fs::rename(scene.at("root/mine"), scene.at("root/.mcp.json")).unwrap();
     scene.git("root", &["config", "user.name", "Me"]);
-    assert_eq!(scene.happened(), []);
+    assert_eq!(scene.wait_for_findings(), []);
     scene.write("root/.mcp.json", r#"{"mcpServers":{"evil":{}}}"#);
     let config = scene.read("root/.git/config");
     scene.write("root/.git/config", &format!("{config}[core]\n\tfsmonitor = evil\n"));
     let root = scene.root();
-    let found = short(&root, &scene.happened());
+    let found = summarize(&root, &scene.wait_for_findings());
     assert_eq!(found, ["quarantined .mcp.json", "restored .git/config core.fsmonitor"]);
     assert_eq!(scene.git("root", &["config", "user.name"]), "Me\n");
     assert!(scene.git("root", &["config", "--list"]).find("fsmonitor").is_none());
@@ -207,14 +207,14 @@ fn replaced_hidden_file_is_reported() {
     let mut scene = Scene::listed();
     scene.write("home/.ssh/id", "secret");
     let hidden = scene.text("home/.ssh/id");
-    scene.watcher.hidden("s", &[hidden]);
+    scene.watcher.set_hidden("s", &[hidden]);
     scene.write("home/.ssh/other", "x");
-    assert_eq!((scene.now(), scene.watcher.uncovered()), (vec![], vec![]));
+    assert_eq!((scene.poll_findings(), scene.watcher.take_uncovered()), (vec![], vec![]));
     scene.write("home/new", "secret");
     fs::rename(scene.at("home/new"), scene.at("home/.ssh/id")).unwrap();
-    assert_eq!((scene.happened(), scene.watcher.uncovered()), (vec![], vec!["s".to_owned()]));
+    assert_eq!((scene.wait_for_findings(), scene.watcher.take_uncovered()), (vec![], vec!["s".to_owned()]));
     fs::rename(scene.at("home/.ssh"), scene.at("home/away")).unwrap();
-    assert_eq!((scene.happened(), scene.watcher.uncovered()), (vec![], vec!["s".to_owned()]));
+    assert_eq!((scene.wait_for_findings(), scene.watcher.take_uncovered()), (vec![], vec!["s".to_owned()]));
 }
 
 #[test]
@@ -228,9 +228,9 @@ fn replacing_the_folder_of_a_closed_file_has_no_effect() {
     scene.git("root", &["config", "core.fsmonitor", "evil"]);
     scene.write("root/.git/hooks/pre-commit", "evil");
     let root = scene.root();
-    let mut found: Vec<Finding> = scene.happened();
+    let mut found: Vec<Finding> = scene.wait_for_findings();
     found.extend(scene.finish());
-    let found = short(&root, &found);
+    let found = summarize(&root, &found);
     assert_eq!(found, ["quarantined .git/hooks/pre-commit", "restored .git/config core.fsmonitor"]);
     assert_eq!(scene.read("root/old/hooks/post-checkout"), "mine");
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 
-use crate::scene::{Scene, finish, repository, short};
+use crate::scene::{Scene, finish, repository, summarize};
 
 #[test]
 fn restores_only_keys_that_run_programs() {
@@ -17,7 +17,7 @@ fn restores_only_keys_that_run_programs() {
     scene.git("root/repo", &["config", "user.email", "me@example.org"]);
     scene.git("root/repo", &["config", "include.path", "../evil"]);
     let root = scene.root();
-    let found = short(&root, &scene.happened());
+    let found = summarize(&root, &scene.wait_for_findings());
     assert_eq!(found, ["restored repo/.git/config core.editor core.fsmonitor include.path"]);
     let now = |key: &str| scene.git("root/repo", &["config", "--default", "none", key]);
     assert_eq!(now("core.editor"), "mine\n");
@@ -36,7 +36,7 @@ fn new_repository_loses_only_keys_that_run_programs() {
     scene.git("root/odd", &["config", "core.fsmonitor", "evil"]);
     scene.git("root/odd", &["config", "user.name", "Me"]);
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["restored odd/config core.fsmonitor"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["restored odd/config core.fsmonitor"]);
     assert_eq!(scene.git("root/odd", &["config", "user.name"]), "Me\n");
 }
 
@@ -52,7 +52,7 @@ fn invalid_configuration_is_restored_or_quarantined() {
     scene.write("root/new/refs/x", "");
     scene.write("root/new/config", "[core");
     let root = scene.root();
-    let found = short(&root, &scene.happened());
+    let found = summarize(&root, &scene.wait_for_findings());
     assert_eq!(found, ["quarantined new/config", "restored repo/.git/config all of it"]);
     assert_eq!(scene.read("root/repo/.git/config"), before);
 }
@@ -66,7 +66,7 @@ fn restores_keys_despite_a_held_lock() {
     scene.write("root/repo/.git/config", &format!("{before}[core]\n\tsshCommand = evil\n"));
     scene.write("root/repo/.git/config.lock", "held");
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["restored repo/.git/config core.sshcommand"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["restored repo/.git/config core.sshcommand"]);
     assert!(!scene.read("root/repo/.git/config").contains("sshCommand"));
     assert_eq!(scene.read("root/repo/.git/config.lock"), "held");
 }
@@ -82,7 +82,7 @@ fn restores_keys_despite_obstructing_names() {
     let config = scene.at("root/r/.git/config");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, format!("{text}[core]\n\tfsmonitor = evil\n")).unwrap();
-    let found = scene.happened();
+    let found = scene.wait_for_findings();
     assert!(matches!(found.as_slice(), [Finding::Restored { .. }]), "{found:?}");
     assert!(!fs::read_to_string(&config).unwrap().contains("evil"));
 }
@@ -118,14 +118,14 @@ fn key_set_by_one_sandbox_is_not_part_of_the_baseline_of_another() {
     let root = scene.root();
     scene
         .watcher
-        .begin("other", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
+        .add_sandbox("other", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
         .unwrap();
-    scene.watcher.open("other", &root).unwrap();
-    assert_eq!(short(&root, &scene.happened()), ["restored repo/.git/config core.fsmonitor"]);
+    scene.watcher.open_root("other", &root).unwrap();
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["restored repo/.git/config core.fsmonitor"]);
     assert_eq!(scene.finish(), []);
     set(&scene);
     assert_eq!(
-        short(&root, &finish(&mut scene.watcher, "other")),
+        summarize(&root, &finish(&mut scene.watcher, "other")),
         ["restored repo/.git/config core.fsmonitor"]
     );
     assert!(!scene.read("root/repo/.git/config").contains("evil"));
@@ -139,17 +139,17 @@ fn named_configuration_is_not_restored_for_another_sandbox() {
     scene.open();
     scene
         .watcher
-        .begin("other", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
+        .add_sandbox("other", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
         .unwrap();
-    scene.watcher.open("other", &root).unwrap();
+    scene.watcher.open_root("other", &root).unwrap();
     let config = scene.text("root/repo/.git/config");
-    scene.watcher.named("other", &config);
+    scene.watcher.add_approved("other", &config);
     scene.git("root/repo", &["config", "core.pager", "asked-for"]);
-    assert_eq!((scene.happened(), finish(&mut scene.watcher, "other")), (vec![], vec![]));
+    assert_eq!((scene.wait_for_findings(), finish(&mut scene.watcher, "other")), (vec![], vec![]));
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
     // The approved change is now in the baseline of sandbox `s`.
     scene.git("root/repo", &["config", "core.editor", "evil"]);
-    assert_eq!(short(&root, &scene.finish()), ["restored repo/.git/config core.editor"]);
+    assert_eq!(summarize(&root, &scene.finish()), ["restored repo/.git/config core.editor"]);
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
 }
 
@@ -160,7 +160,7 @@ fn repaired_configuration_is_kept_in_quarantine() {
     scene.open();
     scene.git("root/repo", &["config", "core.pager", "perhaps-mine"]);
     let written = scene.read("root/repo/.git/config");
-    assert!(matches!(scene.happened().as_slice(), [Finding::Restored { .. }]));
+    assert!(matches!(scene.wait_for_findings().as_slice(), [Finding::Restored { .. }]));
     let kept = fs::read_dir(scene.at("state/quarantine")).unwrap().next().unwrap().unwrap().path();
     assert_eq!(fs::read_to_string(kept.join("config")).unwrap(), written);
     assert_eq!(fs::read_to_string(kept.join("origin")).unwrap(), scene.text("root/repo/.git/config"));
@@ -186,7 +186,7 @@ fn included_configuration_counts_like_the_including_one() {
             let root = scene.root();
             let expected =
                 ["restored repo/more/cfg core.fsmonitor", "restored repo/shared.cfg core.fsmonitor"];
-            assert_eq!(short(&root, &scene.happened()), expected);
+            assert_eq!(summarize(&root, &scene.wait_for_findings()), expected);
             assert_eq!(scene.read("root/repo/shared.cfg"), before);
             assert_eq!(scene.git("root/repo", &["config", "--includes", "core.pager"]), "mine\n");
         }

@@ -9,7 +9,7 @@ use std::{
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig, Watcher};
 
-use crate::scene::{Scene, short, sweep};
+use crate::scene::{Scene, finish_interrupted, summarize};
 
 /// Environment variables that pass the journal folder and the watched root to the process that will be killed.
 const STATE: &str = "AUTOSTART_TEST_STATE";
@@ -39,11 +39,11 @@ fn next_process_checks_what_a_killed_one_did_not() {
             scene.write(&format!("state/autostart/{scratch}.lock"), "");
         }
 
-        let swept = sweep(&mut Watcher::new(&scene.at("state")).unwrap());
+        let swept = finish_interrupted(&mut Watcher::new(&scene.at("state")).unwrap());
         let root = scene.root();
         let [(name, found)] = swept.as_slice() else { panic!("{moment}: {swept:?}") };
         assert_eq!(name, "child");
-        let mut found = short(&root, found);
+        let mut found = summarize(&root, found);
         found.dedup();
         assert_eq!(
             found,
@@ -55,7 +55,7 @@ fn next_process_checks_what_a_killed_one_did_not() {
         assert!(!scene.exists("root/.mcp.json"));
         assert_eq!(configs(&scene), ["config"], "at {moment}");
         // A second sweep finds nothing and ignores live processes.
-        assert_eq!(sweep(&mut Watcher::new(&scene.at("state")).unwrap()), []);
+        assert_eq!(finish_interrupted(&mut Watcher::new(&scene.at("state")).unwrap()), []);
         let journals = fs::read_dir(scene.at("state/autostart")).unwrap();
         let journals: Vec<_> =
             journals.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -108,7 +108,7 @@ fn configs(scene: &Scene) -> Vec<String> {
 fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {
-        let swept = sweep(&mut Watcher::new(&scene.at("state")).unwrap());
+        let swept = finish_interrupted(&mut Watcher::new(&scene.at("state")).unwrap());
         if !swept.is_empty() || Instant::now() > until {
             return swept;
         }
@@ -133,12 +133,12 @@ fn watching(scene: &Scene) -> Child {
 fn watch(state: &str, root: &str) -> ! {
     let mut watcher = Watcher::new(state.as_ref()).unwrap();
     watcher
-        .begin("child", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
+        .add_sandbox("child", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
         .unwrap();
-    watcher.open("child", root).unwrap();
+    watcher.open_root("child", root).unwrap();
     std::io::stdout().write_all(b"\nopen\n").unwrap();
     loop {
-        watcher.read();
+        watcher.process_events();
         std::thread::yield_now();
     }
 }
@@ -148,9 +148,9 @@ fn replaced_root_is_not_checked() {
     let scene = Scene::listed();
     let mut other = Watcher::new(&scene.at("state")).unwrap();
     other
-        .begin("gone", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
+        .add_sandbox("gone", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
         .unwrap();
-    other.open("gone", &scene.root()).unwrap();
+    other.open_root("gone", &scene.root()).unwrap();
     drop(other);
     fs::rename(scene.at("root"), scene.at("old")).unwrap();
     scene.write("root/.mcp.json", r#"{"mcpServers":{"mine":{}}}"#);

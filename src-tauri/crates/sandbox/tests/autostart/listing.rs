@@ -2,7 +2,7 @@
 
 use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, ChangeKind, Finding};
 
-use crate::scene::{Scene, short};
+use crate::scene::{Scene, summarize};
 
 #[test]
 fn requested_files_stay_and_are_reported_with_their_diff() {
@@ -16,14 +16,15 @@ fn requested_files_stay_and_are_reported_with_their_diff() {
     scene.write("root/.gitattributes", "* text\n");
     scene.write("root/src/main.rs", "");
     let root = scene.root();
-    let seen = short(&root, &scene.happened());
+    let seen = summarize(&root, &scene.wait_for_findings());
     let expected = ["changed Makefile", "new .gitattributes", "new .vscode/settings.json"];
     assert_eq!(seen, expected);
     let found = scene.finish();
-    assert_eq!(short(&root, &found), expected);
-    let make =
-        found.iter().find(|finding| matches!(finding, Finding::Left { change: ChangeKind::Changed, .. }));
-    let Some(Finding::Left { when, diff: Some(diff), .. }) = make else { panic!("{found:?}") };
+    assert_eq!(summarize(&root, &found), expected);
+    let make = found
+        .iter()
+        .find(|finding| matches!(finding, Finding::AutostartFile { change: ChangeKind::Changed, .. }));
+    let Some(Finding::AutostartFile { when, diff: Some(diff), .. }) = make else { panic!("{found:?}") };
     assert_eq!(when, "when you run make or just in this folder");
     assert!(diff.contains("-\ttrue\n+\tevil\n"), "{diff}");
     assert_eq!(scene.read("root/.vscode/settings.json"), "{}\n");
@@ -36,7 +37,7 @@ fn removed_and_reverted_files_are_not_listed() {
     scene.open();
     scene.write("root/.npmrc", "x");
     scene.write("root/Makefile", "b\n");
-    assert_eq!(scene.happened().len(), 2);
+    assert_eq!(scene.wait_for_findings().len(), 2);
     std::fs::remove_file(scene.at("root/.npmrc")).unwrap();
     scene.write("root/Makefile", "a\n");
     assert_eq!(scene.finish(), []);
@@ -58,7 +59,7 @@ fn environment_files_of_package_managers_are_listed_and_stay() {
         scene.write(&format!("root/{packages}/_virtualenv.py"), "");
         scene.write("root/old/.venv/bin/pytest", "#!/usr/bin/python3\n");
         scene.write("root/old/.venv/bin/uvicorn", "#!/usr/bin/python3\n");
-        let mut found = scene.happened();
+        let mut found = scene.wait_for_findings();
         assert!(!found.iter().any(|one| matches!(one, Finding::Quarantined { .. })), "{found:?}");
         found = scene.finish();
         let expected = [
@@ -67,7 +68,7 @@ fn environment_files_of_package_managers_are_listed_and_stay() {
             format!("new {packages}/_virtualenv.pth"),
             "new old/.venv/bin/uvicorn".to_owned(),
         ];
-        assert_eq!(short(&scene.root(), &found), expected);
+        assert_eq!(summarize(&scene.root(), &found), expected);
         for name in ["bin/activate", "bin/uvicorn", "lib/python3.12/site-packages/_virtualenv.pth"] {
             assert!(scene.exists(&format!("root/.venv/{name}")), "{name}");
         }
@@ -83,7 +84,7 @@ fn package_is_listed_when_its_scripts_change() {
     scene.write("root/package.json", r#"{"version":"2","scripts":{"a":"b"}}"#);
     scene.write("root/sub/package.json", r#"{"scripts":{"postinstall":"evil"}}"#);
     let root = scene.root();
-    assert_eq!(short(&root, &scene.finish()), ["changed sub/package.json"]);
+    assert_eq!(summarize(&root, &scene.finish()), ["changed sub/package.json"]);
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn diff_is_truncated() {
     scene.open();
     scene.write("root/Makefile", &"é\n".repeat(5_000));
     let found = scene.finish();
-    let [Finding::Left { diff: Some(diff), .. }] = found.as_slice() else { panic!("{found:?}") };
+    let [Finding::AutostartFile { diff: Some(diff), .. }] = found.as_slice() else { panic!("{found:?}") };
     assert!(diff.len() <= 4 << 10 && diff.ends_with("..."));
 }
 
@@ -102,16 +103,17 @@ fn closed_root_gets_one_final_check() {
     scene.open();
     scene.write("root/.npmrc", "x");
     let root = scene.root();
-    let closed = scene.watcher.close("s", &root);
-    assert_eq!(short(&root, &closed), ["new .npmrc"]);
+    let closed = scene.watcher.close_root("s", &root);
+    assert_eq!(summarize(&root, &closed), ["new .npmrc"]);
     scene.write("root/.mcp.json", r#"{"mcpServers":{"mine":{}}}"#);
-    assert_eq!((scene.now(), scene.finish()), (vec![], vec![]));
+    assert_eq!((scene.poll_findings(), scene.finish()), (vec![], vec![]));
     assert!(scene.exists("root/.mcp.json"));
 }
 
 #[test]
 fn serialized_findings_are_stable() {
-    let left = Finding::Left { path: "/a".into(), when: "w".into(), change: ChangeKind::New, diff: None };
+    let left =
+        Finding::AutostartFile { path: "/a".into(), when: "w".into(), change: ChangeKind::New, diff: None };
     let text = serde_json::to_string(&left).unwrap();
     assert_eq!(text, r#"{"finding":"left","path":"/a","when":"w","change":"new","diff":null}"#);
     let moved = Finding::Quarantined { path: "/a".into(), moved_to: "/b".into(), when: "w".into() };

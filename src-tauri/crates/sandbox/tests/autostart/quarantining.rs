@@ -12,10 +12,10 @@ use std::{
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher, quarantine, real_path};
 
-use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
+use ironcurtain_testkit::namespace::{is_inside, run_inside_through};
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 
-use crate::scene::{Scene, finish, short};
+use crate::scene::{Scene, finish, summarize};
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 
@@ -27,11 +27,11 @@ fn agent_settings_that_start_programs_are_quarantined_and_others_listed() {
     scene.write("root/.claude/settings.json", r#"{"model":"opus"}"#);
     scene.write("root/sub/.Cursor/MCP.json", SERVERS);
     let root = scene.root();
-    let mut found = scene.happened();
-    found.retain(|finding| !matches!(finding, Finding::Left { .. }));
+    let mut found = scene.wait_for_findings();
+    found.retain(|finding| !matches!(finding, Finding::AutostartFile { .. }));
     found.extend(scene.finish());
     assert_eq!(
-        short(&root, &found),
+        summarize(&root, &found),
         ["new .claude/settings.json", "quarantined .mcp.json", "quarantined sub/.Cursor/MCP.json"]
     );
     assert_eq!(fs::read_dir(scene.at("state/quarantine")).unwrap().count(), 2);
@@ -43,9 +43,9 @@ fn open_file_is_judged_by_its_content() {
     scene.open();
     let mut file = fs::File::create(scene.at("root/.mcp.json")).unwrap();
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["new .mcp.json"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["new .mcp.json"]);
     file.write_all(SERVERS.as_bytes()).unwrap();
-    assert_eq!(short(&root, &scene.happened()), ["quarantined .mcp.json"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["quarantined .mcp.json"]);
     assert_eq!(scene.finish(), []);
 }
 
@@ -60,10 +60,10 @@ fn finds_files_moved_linked_and_copied_in() {
     symlink("../servers", scene.at("root/linked/.envrc")).unwrap();
     fs::rename(scene.at("outside"), scene.at("root/moved")).unwrap();
     let root = scene.root();
-    let mut found = scene.happened();
+    let mut found = scene.wait_for_findings();
     found.extend(scene.finish());
     assert_eq!(
-        short(&root, &found),
+        summarize(&root, &found),
         ["quarantined linked/.envrc", "quarantined linked/.mcp.json", "quarantined moved/.mcp.json"]
     );
     assert!(scene.exists("root/servers"));
@@ -74,12 +74,12 @@ fn watches_deep_and_moved_folders() {
     let mut scene = Scene::listed();
     scene.open();
     fs::create_dir_all(scene.at("root/a/b/c")).unwrap();
-    assert_eq!(scene.happened(), []);
+    assert_eq!(scene.wait_for_findings(), []);
     fs::rename(scene.at("root/a"), scene.at("root/z")).unwrap();
-    assert_eq!(scene.happened(), []);
+    assert_eq!(scene.wait_for_findings(), []);
     scene.write("root/z/b/c/.mcp.json", SERVERS);
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["quarantined z/b/c/.mcp.json"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["quarantined z/b/c/.mcp.json"]);
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn named_file_stays_and_is_listed() {
     let mut scene = Scene::listed();
     scene.open();
     let path = scene.text("root/.mcp.json");
-    scene.watcher.named("s", &path);
+    scene.watcher.add_approved("s", &path);
     scene.write("root/.mcp.json", SERVERS);
     scene.write("root/sub/.mcp.json", SERVERS);
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["new .mcp.json", "quarantined sub/.mcp.json"]);
-    assert_eq!(short(&root, &scene.finish()), ["new .mcp.json"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["new .mcp.json", "quarantined sub/.mcp.json"]);
+    assert_eq!(summarize(&root, &scene.finish()), ["new .mcp.json"]);
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn named_existing_file_may_be_changed() {
     scene.write("root/.envrc", "a\n");
     scene.open();
     let path = scene.text("root/.envrc");
-    scene.watcher.named("s", &path);
+    scene.watcher.add_approved("s", &path);
     scene.write("root/.envrc", "b\n");
     let found = scene.finish();
-    let [Finding::Left { diff: Some(diff), .. }] = found.as_slice() else { panic!("{found:?}") };
+    let [Finding::AutostartFile { diff: Some(diff), .. }] = found.as_slice() else { panic!("{found:?}") };
     assert!(diff.contains("-a\n+b\n"), "{diff}");
 }
 
@@ -122,7 +122,7 @@ fn names_that_are_not_utf8_hide_nothing() {
         fs::create_dir(folder.join(".claude")).unwrap();
         planted.iter().for_each(|path| fs::write(path, SERVERS).unwrap());
         fs::write(folder.join("Makefile"), "all:\n").unwrap();
-        let found = if is_seen { scene.happened() } else { scene.finish() };
+        let found = if is_seen { scene.wait_for_findings() } else { scene.finish() };
         let root = scene.root();
         let expected = [
             "new bad\u{10ffff}/Makefile",
@@ -131,7 +131,7 @@ fn names_that_are_not_utf8_hide_nothing() {
             "quarantined bad\u{10ffff}/.mcp.json",
             "restored bad\u{10ffff}/.git/config core.fsmonitor",
         ];
-        assert_eq!(short(&root, &found), expected);
+        assert_eq!(summarize(&root, &found), expected);
         assert!(planted.iter().all(|path| !path.exists()));
         assert!(!fs::read_to_string(folder.join(".git/config")).unwrap().contains("evil"));
         // The user can still quarantine a file that was reported.
@@ -154,7 +154,7 @@ fn name_that_is_not_utf8_is_moved_with_its_folder_or_alone() {
     let hook = scene.at("root/repo/.git/hooks").join(OsStr::from_bytes(b"post-\xff"));
     fs::create_dir(hook.parent().unwrap()).unwrap();
     fs::write(&hook, "evil").unwrap();
-    let found = scene.happened();
+    let found = scene.wait_for_findings();
     let [Finding::Quarantined { moved_to, .. }] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!((fs::read_to_string(real_path(moved_to)).unwrap().as_str(), hook.exists()), ("evil", false));
 }
@@ -165,7 +165,7 @@ fn allowed_files_are_not_checked() {
         Scene::new(AutostartRules { allow: vec![".mcp.json".into()], ..AutostartRules::default() });
     scene.open();
     scene.write("root/.mcp.json", SERVERS);
-    assert_eq!((scene.happened(), scene.finish()), (vec![], vec![]));
+    assert_eq!((scene.wait_for_findings(), scene.finish()), (vec![], vec![]));
 }
 
 #[test]
@@ -173,12 +173,12 @@ fn startup_files_of_the_home_are_quarantined() {
     let mut scene = Scene::listed();
     let home = scene.root();
     let rules = AutostartRules { home: Some(home.clone()), ..AutostartRules::default() };
-    scene.watcher.begin("home", rules).unwrap();
-    scene.watcher.open("home", &home).unwrap();
+    scene.watcher.add_sandbox("home", rules).unwrap();
+    scene.watcher.open_root("home", &home).unwrap();
     scene.write("root/.bashrc", "evil");
     scene.write("root/.config/autostart/evil.desktop", "evil");
     let found: Vec<Finding> = finish(&mut scene.watcher, "home");
-    assert_eq!(short(&home, &found), ["quarantined .bashrc", "quarantined .config/autostart"]);
+    assert_eq!(summarize(&home, &found), ["quarantined .bashrc", "quarantined .config/autostart"]);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn strict_mode_quarantines_the_strict_list() {
         scene.write(&format!("root/{path}"), r#"{"scripts":{"a":"b"}}"#);
     }
     let root = scene.root();
-    let found = short(&root, &scene.finish());
+    let found = summarize(&root, &scene.finish());
     assert_eq!(
         found,
         [
@@ -219,21 +219,21 @@ fn moves_a_file_once_and_reports_to_every_possible_creator() {
     fs::create_dir(scene.at("root/sub")).unwrap();
     scene.open();
     for name in ["below", "apart"] {
-        scene.watcher.begin(name, AutostartRules::default()).unwrap();
+        scene.watcher.add_sandbox(name, AutostartRules::default()).unwrap();
     }
     let (sub, apart) = (scene.text("root/sub"), scene.text("apart"));
     fs::create_dir(&apart).unwrap();
-    scene.watcher.open("below", &sub).unwrap();
-    scene.watcher.open("apart", &apart).unwrap();
+    scene.watcher.open_root("below", &sub).unwrap();
+    scene.watcher.open_root("apart", &apart).unwrap();
     scene.write("root/sub/.mcp.json", SERVERS);
-    let told: Vec<String> = scene.watcher.read().into_iter().map(|(name, _)| name).collect();
-    assert_eq!(told, ["below", "s"]);
+    let findings: Vec<String> = scene.watcher.process_events().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(findings, ["below", "s"]);
     assert_eq!(fs::read_dir(scene.at("state/quarantine")).unwrap().count(), 1);
     // The folder was closed for one sandbox, but is still watched for the other sandbox.
     assert_eq!(finish(&mut scene.watcher, "below"), []);
     scene.write("root/sub/.mcp.json", SERVERS);
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["quarantined sub/.mcp.json"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["quarantined sub/.mcp.json"]);
 }
 
 #[test]
@@ -256,9 +256,9 @@ fn listed_files_are_limited_too() {
     for file in 0..1_200 {
         scene.write(&format!("root/{file}/Makefile"), "all:\n");
     }
-    let told = scene.happened();
-    assert!(matches!(told.last(), Some(Finding::Unfinished { .. })), "{:?}", told.last());
-    assert_eq!((told.len(), scene.finish().len()), (1_000, 1_000));
+    let findings = scene.wait_for_findings();
+    assert!(matches!(findings.last(), Some(Finding::Unfinished { .. })), "{:?}", findings.last());
+    assert_eq!((findings.len(), scene.finish().len()), (1_000, 1_000));
 }
 
 #[test]
@@ -275,11 +275,11 @@ fn many_moved_folders_are_checked_in_slices() {
     for folder in 0..200 {
         fs::rename(scene.at(&format!("outside/{folder}")), scene.at(&format!("root/{folder}"))).unwrap();
     }
-    let first = scene.watcher.read();
-    assert_eq!(scene.watcher.patience(), Some(Duration::ZERO), "everything was checked in one slice");
+    let first = scene.watcher.process_events();
+    assert_eq!(scene.watcher.poll_timeout(), Some(Duration::ZERO), "everything was checked in one slice");
     let mut found: Vec<Finding> = first.into_iter().map(|(_, finding)| finding).collect();
-    found.extend(scene.now());
-    assert_eq!(short(&scene.root(), &found), ["quarantined 199/.mcp.json"]);
+    found.extend(scene.poll_findings());
+    assert_eq!(summarize(&scene.root(), &found), ["quarantined 199/.mcp.json"]);
 }
 
 #[test]
@@ -296,8 +296,8 @@ fn finds_files_after_dropped_events() {
     }
     scene.write("root/sub/.mcp.json", SERVERS);
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["quarantined sub/.mcp.json"]);
-    assert_eq!(scene.watcher.uncovered(), ["s"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["quarantined sub/.mcp.json"]);
+    assert_eq!(scene.watcher.take_uncovered(), ["s"]);
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn kernel_limit_is_reported_by_name() {
         // Runs in its own user namespace, so that the limit for other tests does not change.
         let limited = "echo 1 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
         let (test, own) = ("quarantining::kernel_limit_is_reported_by_name", std::env::current_exe());
-        return run_inside_by(test, &[], &["sh", "-c", limited, own.unwrap().to_str().unwrap()]);
+        return run_inside_through(test, &[], &["sh", "-c", limited, own.unwrap().to_str().unwrap()]);
     }
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
@@ -332,7 +332,7 @@ fn writes_through_a_mapping_are_noticed() {
     scene.open();
     let harmless = format!("{{\"mcpServers\": {{}}}}{}", " ".repeat(100));
     scene.write("root/.mcp.json", &harmless);
-    scene.now();
+    scene.poll_findings();
     assert!(scene.exists("root/.mcp.json"));
     // Closes the file before writing through the mapping, so that the kernel reports no event.
     let program = "import mmap,sys\nf=open(sys.argv[1],'r+b')\nm=mmap.mmap(f.fileno(),0)\nf.close()\nt=b'{\"mcpServers\": {\"x\": {\"command\": \"evil\"}}}'\nm[0:len(m)]=t+b' '*(len(m)-len(t))\nprint('written',flush=True)\nsys.stdin.read()\n";
@@ -346,11 +346,11 @@ fn writes_through_a_mapping_are_noticed() {
     std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
         .unwrap();
     assert_eq!(line, "written\n");
-    let patience = scene.watcher.patience().unwrap();
+    let patience = scene.watcher.poll_timeout().unwrap();
     let deadline = Instant::now() + patience * 20;
     while scene.exists("root/.mcp.json") {
         assert!(Instant::now() < deadline, "the file was not quarantined");
-        scene.now();
+        scene.poll_findings();
     }
     drop(child.stdin.take());
     child.wait().unwrap();

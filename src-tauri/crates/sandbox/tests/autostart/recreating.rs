@@ -19,7 +19,7 @@ fn kept(scene: &Scene) -> (usize, u64) {
 
 /// Takes the pending countermeasures.
 fn due(scene: &mut Scene) -> Vec<Countermeasure> {
-    scene.watcher.countermeasures().into_iter().map(|(_, due)| due).collect()
+    scene.watcher.take_countermeasures().into_iter().map(|(_, due)| due).collect()
 }
 
 #[test]
@@ -27,18 +27,18 @@ fn recreated_file_closes_its_root_then_ends_the_session() {
     let mut scene = Scene::listed();
     scene.open();
     let (root, path) = (scene.root(), scene.text("root/.mcp.json"));
-    let mut told = Vec::new();
+    let mut findings = Vec::new();
     for time in 1..=9 {
         scene.write("root/.mcp.json", SERVERS);
-        told.extend(scene.happened());
+        findings.extend(scene.wait_for_findings());
         let expected = Countermeasure::ReadOnly { root: root.clone(), path: path.clone() };
         assert_eq!(due(&mut scene), if time == 5 { vec![expected] } else { vec![] }, "{time}");
         assert!(!scene.exists("root/.mcp.json"));
     }
     let reason = format!("`{path}` was recreated 5 times, so `{root}` is now read-only for the server");
-    assert!(told.contains(&Finding::Unfinished { reason }), "{told:?}");
+    assert!(findings.contains(&Finding::Unfinished { reason }), "{findings:?}");
     scene.write("root/.mcp.json", SERVERS);
-    scene.happened();
+    scene.wait_for_findings();
     let due_now = due(&mut scene);
     let [Countermeasure::End { reason }] = due_now.as_slice() else { panic!("{due_now:?}") };
     assert!(reason.contains(&path), "{reason}");
@@ -53,14 +53,14 @@ fn changing_hook_names_count_as_one_folder_and_keys_count_too() {
     scene.open();
     for name in 0..5 {
         scene.write(&format!("root/.git/hooks/hook-{name}"), "evil");
-        scene.happened();
+        scene.wait_for_findings();
     }
     let expected = |path: &str| Countermeasure::ReadOnly { root: scene.root(), path: scene.text(path) };
     let (hooks, config) = (expected("root/.git/hooks"), expected("root/.git/config"));
     assert_eq!(due(&mut scene), [hooks]);
     for _ in 0..5 {
         scene.git("root", &["config", "core.fsmonitor", "evil"]);
-        scene.happened();
+        scene.wait_for_findings();
     }
     assert_eq!(due(&mut scene), [config]);
 }
@@ -70,13 +70,13 @@ fn budget_is_per_session() {
     let mut scene = Scene::listed();
     let root = scene.root();
     let mut again = |name: &str| {
-        scene.watcher.begin(name, AutostartRules::default()).unwrap();
-        scene.watcher.open(name, &root).unwrap();
+        scene.watcher.add_sandbox(name, AutostartRules::default()).unwrap();
+        scene.watcher.open_root(name, &root).unwrap();
         scene.write("root/.mcp.json", SERVERS);
-        let _ = scene.watcher.read();
-        let due = scene.watcher.countermeasures().len();
+        let _ = scene.watcher.process_events();
+        let due = scene.watcher.take_countermeasures().len();
         let (_, journal) = scene.watcher.finish(name);
-        journal.unwrap().forget();
+        journal.unwrap().delete();
         due
     };
     let due: Vec<usize> = (0..5).map(|number| again(&format!("a.{number}"))).collect();
@@ -92,7 +92,7 @@ fn full_quarantine_disarms_files_in_place() {
         // Creates sparse files of 100 MiB.
         File::create(scene.at(&format!("root/{file}/.mcp.json"))).unwrap().set_len(100 << 20).unwrap();
     }
-    scene.happened();
+    scene.wait_for_findings();
     assert!(matches!(due(&mut scene).as_slice(), [Countermeasure::End { .. }]));
     let (names, bytes) = kept(&scene);
     assert_eq!((names, bytes), (3, 300 << 20));

@@ -12,7 +12,7 @@ use std::{
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 
-use crate::scene::{Scene, git, repository, short};
+use crate::scene::{Scene, git, repository, summarize};
 
 /// Home directory with a git configuration, a repository in a root, and a server that attacks it.
 struct Attack {
@@ -37,9 +37,9 @@ impl Attack {
         scene
             .write("home/.gitconfig", &format!("[user]\n\tname = Me\n\temail = me@example.org\n{gitconfig}"));
         let home = Some(scene.text("home"));
-        scene.watcher.begin("home", AutostartRules { home, ..AutostartRules::default() }).unwrap();
+        scene.watcher.add_sandbox("home", AutostartRules { home, ..AutostartRules::default() }).unwrap();
         let root = scene.root();
-        let closed = scene.watcher.open("home", &root).unwrap();
+        let closed = scene.watcher.open_root("home", &root).unwrap();
         let closed = closed.into_iter().map(|path| path.replacen(&format!("{root}/"), "", 1)).collect();
         Self { scene, closed }
     }
@@ -73,15 +73,16 @@ impl Attack {
 
     /// Runs the user's git during and after the sandbox, and checks that no program written by the server ran.
     fn withstood(mut self) -> Vec<String> {
-        let mut found: Vec<Finding> = self.scene.watcher.read().into_iter().map(|(_, one)| one).collect();
+        let mut found: Vec<Finding> =
+            self.scene.watcher.process_events().into_iter().map(|(_, one)| one).collect();
         self.works();
         let (last, journal) = self.scene.watcher.finish("home");
-        journal.unwrap().forget();
+        journal.unwrap().delete();
         found.extend(last);
         self.works();
         assert!(!self.scene.exists("evil"), "the server's program ran; closed: {:?}, {found:?}", self.closed);
         found.retain(|finding| matches!(finding, Finding::Quarantined { .. } | Finding::Unfinished { .. }));
-        short(&self.scene.root(), &found)
+        summarize(&self.scene.root(), &found)
     }
 
     fn works(&self) {
@@ -210,13 +211,13 @@ fn repositories_around_and_elsewhere_refer_into_the_root() {
         ("tree", vec![".git"]),
     ] {
         let root = scene.text(root);
-        let closed = scene.watcher.open("s", &root).unwrap();
+        let closed = scene.watcher.open_root("s", &root).unwrap();
         let expected: Vec<String> = expected.into_iter().map(|name| format!("{root}/{name}")).collect();
         assert_eq!(closed, expected);
     }
     scene.write("tree/scripts/monitor", "evil");
     let tree = scene.text("tree");
-    assert_eq!(short(&tree, &scene.happened()), ["quarantined scripts/monitor"]);
+    assert_eq!(summarize(&tree, &scene.wait_for_findings()), ["quarantined scripts/monitor"]);
 }
 
 #[test]
@@ -254,12 +255,13 @@ fn slow_configuration_is_reported_and_delays_nothing() {
         git_config: GitConfig::Guarded,
         ..AutostartRules::default()
     };
-    scene.watcher.begin("home", rules).unwrap();
+    scene.watcher.add_sandbox("home", rules).unwrap();
     let root = scene.root();
-    scene.watcher.open("home", &root).unwrap();
-    let told: Vec<Finding> = scene.watcher.read().into_iter().map(|(_, finding)| finding).collect();
+    scene.watcher.open_root("home", &root).unwrap();
+    let findings: Vec<Finding> =
+        scene.watcher.process_events().into_iter().map(|(_, finding)| finding).collect();
     assert_eq!(
-        short(&root, &told),
+        summarize(&root, &findings),
         [
             "unfinished git did not list your configuration in time, so the files it refers to are not protected"
         ]

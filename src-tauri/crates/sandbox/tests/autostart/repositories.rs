@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use ironcurtain_sandbox::autostart::Finding;
 
-use crate::scene::{Scene, repository, short};
+use crate::scene::{Scene, repository, summarize};
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 
@@ -15,14 +15,14 @@ fn changes_by_git_stay() {
         scene.open();
         let origin = scene.text("origin");
         scene.git("root", &["clone", "-q", &origin, "clone"]);
-        assert_eq!(scene.now(), []);
+        assert_eq!(scene.poll_findings(), []);
         scene.git("root", &["init", "-q", "new"]);
         scene.git("root/new", &["remote", "add", "o", "https://example.org/a.git"]);
         scene.git("root/new", &["config", "user.name", "Me"]);
         scene.git("root/clone", &["checkout", "-qb", "topic"]);
         scene.git("root/clone", &["config", "pull.rebase", "true"]);
         scene.git("root/clone", &["worktree", "add", "-q", "../tree", "main"]);
-        assert_eq!(scene.now(), []);
+        assert_eq!(scene.poll_findings(), []);
         scene.git("root", &["init", "-q", "--bare", "bare"]);
         assert_eq!(scene.finish(), []);
         assert_eq!(scene.git("root/tree", &["status", "--porcelain"]), "");
@@ -40,9 +40,9 @@ fn submodule_stays_and_gitmodules_is_listed() {
     scene.open();
     let origin = scene.text("origin");
     scene.git("root/repo", &["submodule", "--quiet", "add", &origin, "sub"]);
-    scene.now();
+    scene.poll_findings();
     let root = scene.root();
-    let found = short(&root, &scene.finish());
+    let found = summarize(&root, &scene.finish());
     assert_eq!(found, ["new repo/.gitmodules"]);
     assert_eq!(scene.git("root/repo/sub", &["status", "--porcelain"]), "");
     assert_eq!(scene.git("root/repo", &["submodule", "status"]).trim().split(' ').nth(1), Some("sub"));
@@ -56,8 +56,8 @@ fn planted_hook_is_quarantined_at_once() {
     scene.open();
     scene.git("root", &["init", "-q", "new"]);
     scene.write("root/new/.git/hooks/pre-commit", "#!/bin/sh\ntouch ran\n");
-    let found = scene.happened();
-    assert_eq!(short(&origin, &found), ["quarantined new/.git/hooks/pre-commit"]);
+    let found = scene.wait_for_findings();
+    assert_eq!(summarize(&origin, &found), ["quarantined new/.git/hooks/pre-commit"]);
     let Finding::Quarantined { moved_to, when, .. } = &found[0] else { panic!() };
     assert_eq!(fs::read_to_string(moved_to).unwrap(), "#!/bin/sh\ntouch ran\n");
     assert_eq!(when, "when you use git in this repository");
@@ -77,10 +77,10 @@ fn redirects_out_of_the_root_are_quarantined_and_inside_are_checked() {
     scene.write("root/repo/.git/objects/evil/config", "[core]\n\tfsmonitor = evil\n");
     scene.write("root/repo/.git/objects/evil/hooks/pre-commit", "evil");
     let root = scene.root();
-    let mut found = scene.happened();
+    let mut found = scene.wait_for_findings();
     found.extend(scene.finish());
     assert_eq!(
-        short(&root, &found),
+        summarize(&root, &found),
         [
             "quarantined out/.git",
             "quarantined repo/.git/objects/evil/hooks/pre-commit",
@@ -99,11 +99,14 @@ fn husky_files_are_listed_and_its_git_key_is_restored() {
     scene.write("root/repo/.husky/_/pre-commit", "#!/usr/bin/env sh\n");
     scene.git("root/repo", &["config", "core.hooksPath", ".husky/_"]);
     let root = scene.root();
-    let mut found = scene.happened();
-    found.retain(|finding| !matches!(finding, Finding::Left { .. }));
+    let mut found = scene.wait_for_findings();
+    found.retain(|finding| !matches!(finding, Finding::AutostartFile { .. }));
     found.extend(scene.finish());
     let husky = ["new repo/.husky/_/pre-commit", "new repo/.husky/pre-commit"];
-    assert_eq!(short(&root, &found), [&husky[..], &["restored repo/.git/config core.hookspath"]].concat());
+    assert_eq!(
+        summarize(&root, &found),
+        [&husky[..], &["restored repo/.git/config core.hookspath"]].concat()
+    );
     assert!(scene.exists("root/repo/.husky/_/pre-commit"));
 }
 
@@ -115,7 +118,7 @@ fn hooks_in_a_configured_folder_count() {
     scene.open();
     scene.write("root/repo/.githooks/pre-commit", "evil");
     let root = scene.root();
-    assert_eq!(short(&root, &scene.happened()), ["quarantined repo/.githooks/pre-commit"]);
+    assert_eq!(summarize(&root, &scene.wait_for_findings()), ["quarantined repo/.githooks/pre-commit"]);
 }
 
 #[test]
@@ -125,7 +128,7 @@ fn npm_init_is_listed() {
     let npm = Command::new("npm").args(["init", "-y"]).current_dir(scene.at("root")).output().unwrap();
     assert!(npm.status.success(), "{}", String::from_utf8_lossy(&npm.stderr));
     let root = scene.root();
-    assert_eq!(short(&root, &scene.finish()), ["new package.json"]);
+    assert_eq!(summarize(&root, &scene.finish()), ["new package.json"]);
     assert!(scene.read("root/package.json").contains("scripts"));
 }
 
@@ -150,7 +153,7 @@ fn files_in_an_unchecked_part_of_a_root_are_listed_and_stay() {
     scene.git("root/p/q/r/other", &["config", "user.name", "Me"]);
     scene.write("root/p/q/r/other/.git/hooks/post-commit", "evil");
     let root = scene.root();
-    let mut found = short(&root, &scene.finish());
+    let mut found = summarize(&root, &scene.finish());
     found.retain(|found| !found.starts_with("unfinished"));
     let expected = [
         "changed p/q/r/.mcp.json",
@@ -202,20 +205,20 @@ fn fake_repository_hides_nothing() {
             fs::create_dir(scene.at("root/src").join(folder)).unwrap();
         }
         if is_seen {
-            assert_eq!(scene.happened(), []);
+            assert_eq!(scene.wait_for_findings(), []);
             // A folder that is moved away and back is checked again.
             fs::rename(scene.at("root/src"), scene.at("root/t")).unwrap();
             fs::rename(scene.at("root/t"), scene.at("root/src")).unwrap();
-            assert_eq!(scene.happened(), []);
+            assert_eq!(scene.wait_for_findings(), []);
         }
         for path in planted {
             scene.write(&format!("root/{path}"), SERVERS);
         }
         let root = scene.root();
-        let mut found = if is_seen { scene.happened() } else { vec![] };
+        let mut found = if is_seen { scene.wait_for_findings() } else { vec![] };
         if is_seen {
             let all: Vec<String> = planted.iter().map(|path| format!("quarantined {path}")).collect();
-            assert_eq!(short(&root, &found), all);
+            assert_eq!(summarize(&root, &found), all);
         }
         found.extend(scene.finish());
         assert_eq!(found.len(), planted.len(), "{found:?}");
@@ -243,13 +246,13 @@ fn object_stores_are_not_checked_or_counted() {
         fs::write(scene.at(&format!("root/repo/.git/refs/heads/{branch}")), "").unwrap();
     }
     scene.open();
-    assert_eq!(scene.now(), []);
+    assert_eq!(scene.poll_findings(), []);
     scene.write("root/repo/new", "text");
     for arguments in
         [&["add", "new"][..], &["commit", "-qm", "b"], &["push", "-q", "../0", "HEAD:refs/heads/b"]]
     {
         scene.git("root/repo", arguments);
     }
-    assert_eq!(scene.now(), []);
+    assert_eq!(scene.poll_findings(), []);
     assert_eq!(scene.finish(), []);
 }

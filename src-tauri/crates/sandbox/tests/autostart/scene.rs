@@ -24,7 +24,7 @@ impl Scene {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("root")).unwrap();
         let mut watcher = Watcher::new(&dir.path().join("state")).unwrap();
-        watcher.begin("s", rules).unwrap();
+        watcher.add_sandbox("s", rules).unwrap();
         Self { dir, watcher }
     }
 
@@ -75,23 +75,23 @@ impl Scene {
     /// Opens the root and returns the paths that must be read-only, relative to the root.
     pub(crate) fn open(&mut self) -> Vec<String> {
         let root = self.root();
-        let closed = self.watcher.open("s", &root).unwrap();
+        let closed = self.watcher.open_root("s", &root).unwrap();
         closed.into_iter().map(|path| path.replacen(&format!("{root}/"), "", 1)).collect()
     }
 
     /// Waits for an event and returns the findings.
-    pub(crate) fn happened(&mut self) -> Vec<Finding> {
+    pub(crate) fn wait_for_findings(&mut self) -> Vec<Finding> {
         let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&self.watcher.as_fd(), PollFlags::IN)], Some(&patience)).unwrap();
         assert_eq!(ready, 1, "no event arrived");
-        self.now()
+        self.poll_findings()
     }
 
     /// Returns the findings that are available without waiting.
-    pub(crate) fn now(&mut self) -> Vec<Finding> {
-        let mut found = self.watcher.read();
-        while self.watcher.patience() == Some(Duration::ZERO) {
-            found.extend(self.watcher.read());
+    pub(crate) fn poll_findings(&mut self) -> Vec<Finding> {
+        let mut found = self.watcher.process_events();
+        while self.watcher.poll_timeout() == Some(Duration::ZERO) {
+            found.extend(self.watcher.process_events());
         }
         assert!(found.iter().all(|(name, _)| name == "s"), "{found:?}");
         found.into_iter().map(|(_, finding)| finding).collect()
@@ -110,14 +110,14 @@ impl Scene {
 /// Finishes a sandbox and removes its journal.
 pub(crate) fn finish(watcher: &mut Watcher, name: &str) -> Vec<Finding> {
     let (found, journal) = watcher.finish(name);
-    journal.unwrap().forget();
+    journal.unwrap().delete();
     found
 }
 
 /// Completes the checks of killed processes and removes their journals.
-pub(crate) fn sweep(watcher: &mut Watcher) -> Vec<(String, Vec<Finding>)> {
-    let swept = watcher.sweep().into_iter().map(|(name, found, journal)| {
-        journal.unwrap().forget();
+pub(crate) fn finish_interrupted(watcher: &mut Watcher) -> Vec<(String, Vec<Finding>)> {
+    let swept = watcher.finish_interrupted().into_iter().map(|(name, found, journal)| {
+        journal.unwrap().delete();
         (name, found)
     });
     swept.collect()
@@ -148,13 +148,15 @@ pub(crate) fn repository(scene: &Scene, path: &str) {
 }
 
 /// Formats findings relative to the root: `quarantined PATH`, `restored PATH KEYS`, `new PATH`, `changed PATH`.
-pub(crate) fn short(root: &str, findings: &[Finding]) -> Vec<String> {
+pub(crate) fn summarize(root: &str, findings: &[Finding]) -> Vec<String> {
     let below = |path: &str| path.replacen(&format!("{root}/"), "", 1);
     let short = findings.iter().map(|finding| match finding {
         Finding::Quarantined { path, .. } => format!("quarantined {}", below(path)),
         Finding::Restored { path, keys } => format!("restored {} {}", below(path), keys.join(" ")),
-        Finding::Left { path, change: ChangeKind::New, .. } => format!("new {}", below(path)),
-        Finding::Left { path, change: ChangeKind::Changed, .. } => format!("changed {}", below(path)),
+        Finding::AutostartFile { path, change: ChangeKind::New, .. } => format!("new {}", below(path)),
+        Finding::AutostartFile { path, change: ChangeKind::Changed, .. } => {
+            format!("changed {}", below(path))
+        }
         Finding::Unfinished { reason } => format!("unfinished {reason}"),
     });
     let mut short: Vec<String> = short.collect();
@@ -163,12 +165,12 @@ pub(crate) fn short(root: &str, findings: &[Finding]) -> Vec<String> {
 }
 
 /// Returns every path below a folder, with the content of files.
-pub(crate) fn all(folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+pub(crate) fn read_tree(folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() && !path.is_symlink() {
-            found.extend(all(&path));
+            found.extend(read_tree(&path));
         }
         let content = fs::read(&path).ok();
         found.push((path, content));

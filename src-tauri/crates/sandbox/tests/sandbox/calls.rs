@@ -1,27 +1,27 @@
 //! Tests that dangerous system calls are refused, and that similar harmless calls are permitted.
 
-use crate::harness::{Place, Probe};
+use crate::harness::{Fixture, Probe};
 
 #[test]
 fn dangerous_calls_are_refused() {
-    let place = Place::new();
-    let mut probe = place.probe();
+    let fixture = Fixture::new();
+    let mut probe = fixture.probe();
     let refused = "socket-unix socketpair-datagram socketpair-raw socketpair-tipc socket-netlink socket-packet socket-vsock socket-alg ptrace process-vm-readv \
         pidfd-getfd keyctl add-key request-key io-uring-setup bpf perf-event-open userfaultfd open-by-handle-at inotify \
         mount umount open-tree fsopen mount-setattr chroot setns unshare-user unshare-net clone-user tiocsti tioclinux \
         reboot init-module";
     for call in refused.split(' ').filter(|call| !call.is_empty()) {
-        assert_eq!(probe.say(&format!("call {call}")), "err EPERM", "{call}");
+        assert_eq!(probe.send_command(&format!("call {call}")), "err EPERM", "{call}");
     }
     for call in ["clone3", "x32-getpid"] {
-        assert_eq!(probe.say(&format!("call {call}")), "err ENOSYS", "{call}");
+        assert_eq!(probe.send_command(&format!("call {call}")), "err ENOSYS", "{call}");
     }
 }
 
 #[test]
 fn similar_harmless_calls_work() {
-    let place = Place::new();
-    let mut probe = place.probe();
+    let fixture = Fixture::new();
+    let mut probe = fixture.probe();
     for call in [
         "socket-inet",
         "socket-inet6",
@@ -31,54 +31,54 @@ fn similar_harmless_calls_work() {
         "fionread",
         "getpid",
     ] {
-        let answer = probe.say(&format!("call {call}"));
+        let answer = probe.send_command(&format!("call {call}"));
         assert!(answer.starts_with("ok"), "{call}: {answer}");
     }
-    assert_eq!(probe.say("run echo a child"), "ok a child");
+    assert_eq!(probe.send_command("run echo a child"), "ok a child");
 }
 
 #[test]
 fn setuid_files_cannot_be_created() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
-    let mut probe = place.probe();
-    assert_eq!(probe.say("write file x"), "ok");
-    assert_eq!(probe.say("run chmod 755 file"), "ok");
+    let fixture = Fixture::new();
+    let mut probe = fixture.probe();
+    assert_eq!(probe.send_command("write file x"), "ok");
+    assert_eq!(probe.send_command("run chmod 755 file"), "ok");
     for mode in ["u+s", "4755", "g+s", "2755"] {
-        let answer = probe.say(&format!("run chmod {mode} file"));
+        let answer = probe.send_command(&format!("run chmod {mode} file"));
         assert!(answer.contains("Operation not permitted"), "{answer}");
     }
-    let made = probe.say("run python3 -c import\tos;os.open('new',os.O_CREAT,0o4755)");
+    let made = probe.send_command("run python3 -c import\tos;os.open('new',os.O_CREAT,0o4755)");
     assert!(made.contains("Operation not permitted"), "{made}");
-    let file = std::fs::metadata(place.path("session/file")).unwrap();
+    let file = std::fs::metadata(fixture.path("session/file")).unwrap();
     assert_eq!(file.permissions().mode() & 0o7777, 0o755);
-    assert!(!std::path::Path::new(&place.path("session/new")).exists());
+    assert!(!std::path::Path::new(&fixture.path("session/new")).exists());
 }
 
 #[test]
 fn process_has_and_gains_no_privileges() {
-    let place = Place::new();
-    let mut probe = place.probe();
-    let status = probe.say("read /proc/self/status");
+    let fixture = Fixture::new();
+    let mut probe = fixture.probe();
+    let status = probe.send_command("read /proc/self/status");
     for line in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
         assert!(status.contains(&format!("{line}\t0000000000000000|")), "{line}: {status}");
     }
     assert!(status.contains("NoNewPrivs:\t1|"), "{status}");
     assert!(status.contains("Seccomp:\t2|"), "{status}");
-    let first = probe.say("read /proc/1/status");
+    let first = probe.send_command("read /proc/1/status");
     assert!(first.contains("Seccomp:\t2|"), "{first}");
 }
 
 #[test]
 fn file_pages_and_leases_are_refused() {
-    let place = Place::new();
-    let mut probe = Probe::start(&place.spec(&["python3", "-c", PAGES]));
-    assert_eq!(probe.end().status, Some(0));
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut probe.stdout, &mut said).unwrap();
+    let fixture = Fixture::new();
+    let mut probe = Probe::start(&fixture.spec(&["python3", "-c", PAGES]));
+    assert_eq!(probe.wait().status, Some(0));
+    let mut output = String::new();
+    std::io::Read::read_to_string(&mut probe.stdout, &mut output).unwrap();
     let refused = ["splice EINVAL", "tee EINVAL", "vmsplice EINVAL", "sendfile EINVAL", "zero-copy EPERM"];
     let others = ["lease EPERM", "notify EPERM", "copied ok", "sent ok", "keep-alive ok", "locked ok"];
-    assert_eq!(said.lines().collect::<Vec<_>>(), [refused.as_slice(), &others].concat());
+    assert_eq!(output.lines().collect::<Vec<_>>(), [refused.as_slice(), &others].concat());
 }
 
 /// Refused calls, each with the fallback that programs use instead.
@@ -124,13 +124,13 @@ outcome('locked', lambda: fcntl.flock(file, fcntl.LOCK_EX))
 
 #[test]
 fn foreign_architecture_is_killed() {
-    let place = Place::new();
-    let mut probe = Probe::start(&place.spec(&["python3", "-c", INT80]));
+    let fixture = Fixture::new();
+    let mut probe = Probe::start(&fixture.spec(&["python3", "-c", INT80]));
     // Signal 31 is `SIGSYS`.
-    assert_eq!(probe.end().status, Some(128 + 31));
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut probe.stdout, &mut said).unwrap();
-    assert_eq!(said, "about to\n");
+    assert_eq!(probe.wait().status, Some(128 + 31));
+    let mut output = String::new();
+    std::io::Read::read_to_string(&mut probe.stdout, &mut output).unwrap();
+    assert_eq!(output, "about to\n");
 }
 
 /// Runs `mov eax, 20; int 0x80; ret`: a 32-bit `getpid`.

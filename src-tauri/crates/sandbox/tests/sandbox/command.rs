@@ -16,11 +16,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, supervisor};
+use crate::harness::{Fixture, supervisor};
 
 /// Home directory, working directory and settings of a user.
-struct Desk {
-    place: Place,
+struct CommandFixture {
+    fixture: Fixture,
     settings: Value,
 }
 
@@ -28,22 +28,22 @@ struct Desk {
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     status: Option<i32>,
-    said: String,
+    output: String,
     complained: String,
 }
 
-impl Desk {
+impl CommandFixture {
     /// Creates settings that allow writing only to the working directory.
     fn new() -> Self {
-        let place = Place::new();
+        let fixture = Fixture::new();
         for dir in ["home", "work"] {
-            fs::create_dir(place.path(dir)).unwrap();
+            fs::create_dir(fixture.path(dir)).unwrap();
         }
         let settings = json!({
             "network": { "allowedDomains": [], "deniedDomains": [] },
             "filesystem": { "denyRead": [], "allowWrite": ["."], "denyWrite": [] },
         });
-        Self { place, settings }
+        Self { fixture, settings }
     }
 
     /// Adds a setting. `at` is its key path, separated by slashes.
@@ -60,7 +60,7 @@ impl Desk {
     }
 
     fn path(&self, name: &str) -> String {
-        self.place.path(name)
+        self.fixture.path(name)
     }
 
     /// Writes the settings, and returns a command with these arguments that runs in the working directory.
@@ -83,7 +83,7 @@ impl Desk {
     }
 
     fn run(&self, arguments: &[&str]) -> Outcome {
-        Outcome::of(&self.command(arguments).output().unwrap())
+        Outcome::from_output(&self.command(arguments).output().unwrap())
     }
 
     /// Runs a shell line.
@@ -92,23 +92,23 @@ impl Desk {
     }
 
     /// Runs a line that must succeed, and returns its output.
-    fn says(&self, line: &str) -> String {
+    fn stdout_of(&self, line: &str) -> String {
         let outcome = self.line(line);
         assert_eq!((outcome.status, outcome.complained.as_str()), (Some(0), ""), "{line}: {outcome:?}");
-        outcome.said
+        outcome.output
     }
 
     /// Runs a line that must fail, and returns its error output.
-    fn fails(&self, line: &str) -> String {
+    fn stderr_of_failure(&self, line: &str) -> String {
         let outcome = self.line(line);
         assert!(!matches!(outcome.status, Some(0 | 125)), "{line}: {outcome:?}");
         outcome.complained
     }
 
     /// Checks that the settings are rejected, and returns the reason.
-    fn refuses(&self) -> String {
+    fn expect_rejected_settings(&self) -> String {
         let outcome = self.line("echo ran");
-        assert_eq!((outcome.status, outcome.said.as_str()), (Some(125), ""), "{outcome:?}");
+        assert_eq!((outcome.status, outcome.output.as_str()), (Some(125), ""), "{outcome:?}");
         outcome.complained
     }
 
@@ -119,14 +119,14 @@ impl Desk {
 }
 
 impl Outcome {
-    fn of(output: &Output) -> Self {
+    fn from_output(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        Self { status: output.status.code(), said: text(&output.stdout), complained: text(&output.stderr) }
+        Self { status: output.status.code(), output: text(&output.stdout), complained: text(&output.stderr) }
     }
 }
 
 /// Writes input to a running command and waits for it to exit.
 fn feed(mut child: Child, input: &str) -> Outcome {
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    Outcome::of(&child.wait_with_output().unwrap())
+    Outcome::from_output(&child.wait_with_output().unwrap())
 }

@@ -32,11 +32,11 @@ pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 pub(crate) const USER: u32 = 64_321;
 
 /// Directory on the host that contains a session directory.
-pub(crate) struct Place {
+pub(crate) struct Fixture {
     pub(crate) dir: TempDir,
 }
 
-impl Place {
+impl Fixture {
     /// Creates a place outside `/tmp`, because sandboxes have their own `/tmp`.
     pub(crate) fn new() -> Self {
         Self::below(&programs().map_or_else(|| PathBuf::from("/var/tmp"), |dir| dir.join("tmp")))
@@ -72,8 +72,8 @@ impl Place {
             mounts: vec![],
             network: NetworkAccess::None,
             unix_sockets: UnixSockets::None,
-            closed: vec![],
-            kept: vec![],
+            read_only: vec![],
+            pinned: vec![],
             hidden: vec![],
             limits: ResourceLimits::default(),
             state_dir: self.path("state"),
@@ -128,7 +128,7 @@ impl Probe {
     }
 
     /// Sends a request to the probe and returns the answer.
-    pub(crate) fn say(&mut self, line: &str) -> String {
+    pub(crate) fn send_command(&mut self, line: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{line}").unwrap();
         let mut answer = String::new();
         if self.stdout.read_line(&mut answer).unwrap() == 0 {
@@ -145,12 +145,12 @@ impl Probe {
     }
 
     pub(crate) fn try_add(&mut self, path: &str, access: MountAccess) -> ControlAnswer {
-        self.control.ask(ControlOp::Add(Mount::new(path, access))).unwrap()
+        self.control.request(ControlOp::Add(Mount::new(path, access))).unwrap()
     }
 
     /// Requests a mount. A refusal is returned as the error.
-    pub(crate) fn asked(&mut self, mount: Mount) -> Result<(), MountRefusal> {
-        match self.control.ask(ControlOp::Add(mount)).unwrap() {
+    pub(crate) fn try_add_mount(&mut self, mount: Mount) -> Result<(), MountRefusal> {
+        match self.control.request(ControlOp::Add(mount)).unwrap() {
             ControlAnswer::Added => Ok(()),
             ControlAnswer::Refused { code, .. } => Err(code),
             other @ (ControlAnswer::Narrowed { .. }
@@ -164,7 +164,7 @@ impl Probe {
         }
     }
 
-    pub(crate) fn refused(&mut self, path: &str, access: MountAccess) -> MountRefusal {
+    pub(crate) fn expect_refusal(&mut self, path: &str, access: MountAccess) -> MountRefusal {
         let before = self.mounts();
         let ControlAnswer::Refused { code, .. } = self.try_add(path, access) else {
             panic!("{path} was not refused")
@@ -174,25 +174,25 @@ impl Probe {
     }
 
     pub(crate) fn narrow(&mut self, path: &str) -> UnmountProof {
-        let answer = self.control.ask(ControlOp::Narrow { path: path.to_owned(), file: false }).unwrap();
+        let answer = self.control.request(ControlOp::Narrow { path: path.to_owned(), file: false }).unwrap();
         let ControlAnswer::Narrowed { proof } = answer else { panic!("{answer:?}") };
         proof
     }
 
     pub(crate) fn remove(&mut self, path: &str) -> UnmountProof {
-        let answer = self.control.ask(ControlOp::Remove { path: path.to_owned() }).unwrap();
+        let answer = self.control.request(ControlOp::Remove { path: path.to_owned() }).unwrap();
         let ControlAnswer::Removed { proof } = answer else { panic!("{answer:?}") };
         proof
     }
 
     pub(crate) fn mounts(&mut self) -> Vec<Mount> {
-        let answer = self.control.ask(ControlOp::List).unwrap();
+        let answer = self.control.request(ControlOp::List).unwrap();
         let ControlAnswer::Mounts { mounts } = answer else { panic!("{answer:?}") };
         mounts
     }
 
     /// Waits until the supervisor exits.
-    pub(crate) fn end(&self) -> SandboxExit {
+    pub(crate) fn wait(&self) -> SandboxExit {
         self.ended.recv_timeout(TIMEOUT).unwrap()
     }
 }
@@ -220,12 +220,12 @@ pub(crate) fn tool(name: &str) -> PathBuf {
 }
 
 /// Returns a command that runs its arguments as an ordinary user who owns the `name` folder of a place.
-pub(crate) fn as_ordinary_user(place: &Place, name: &str) -> Command {
+pub(crate) fn as_ordinary_user(fixture: &Fixture, name: &str) -> Command {
     let id = USER.to_string();
     let mut command = Command::new("setpriv");
     if is_root() {
-        fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        chown(place.path(name), Some(USER), Some(USER)).unwrap();
+        fs::set_permissions(fixture.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        chown(fixture.path(name), Some(USER), Some(USER)).unwrap();
         command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]);
     }
     command.arg("--");
@@ -244,8 +244,8 @@ pub(crate) fn programs() -> Option<PathBuf> {
 
 /// Waits until a condition holds.
 #[track_caller]
-pub(crate) fn eventually(what: &str, is_so: impl FnMut() -> bool) {
-    wait::eventually(what, TIMEOUT, is_so);
+pub(crate) fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    wait::eventually(what, TIMEOUT, condition);
 }
 
 /// Returns the processes with `marker` in their environment or arguments, except zombies.

@@ -8,13 +8,13 @@ use std::{
 
 use ironcurtain_sandbox::{NetworkAccess, PROXY_PORT, SandboxEvent, launch};
 
-use crate::harness::{Place, Probe, supervisor};
+use crate::harness::{Fixture, Probe, supervisor};
 
 #[test]
 fn proxied_sandbox_reaches_only_its_launcher() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let host = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut spec = place.probe_spec();
+    let mut spec = fixture.probe_spec();
     spec.network = NetworkAccess::Proxied;
     let mut probe = Probe::start(&spec);
     let listener = probe.egress.take().unwrap().listener().unwrap();
@@ -26,37 +26,37 @@ fn proxied_sandbox_reaches_only_its_launcher() {
         caller.write_all(b"answered").unwrap();
         word
     });
-    assert_eq!(probe.say(&format!("ask 127.0.0.1:{PROXY_PORT} word")), "ok answered");
+    assert_eq!(probe.send_command(&format!("ask 127.0.0.1:{PROXY_PORT} word")), "ok answered");
     assert_eq!(&answering.join().unwrap(), b"word");
     // The listener is closed, but a process that another test has just forked may hold a copy until it calls `exec`.
     let began = Instant::now();
-    while probe.say(&format!("connect 127.0.0.1:{PROXY_PORT}")) != "err ECONNREFUSED" {
+    while probe.send_command(&format!("connect 127.0.0.1:{PROXY_PORT}")) != "err ECONNREFUSED" {
         assert!(began.elapsed() < crate::harness::TIMEOUT, "the listener is still open");
     }
-    assert_eq!(probe.say(&format!("connect {}", host.local_addr().unwrap())), "err ECONNREFUSED");
-    assert_eq!(probe.say("connect 192.0.2.1:80"), "err ENETUNREACH");
-    assert_eq!(probe.say("fds"), "ok 0 1 2");
+    assert_eq!(probe.send_command(&format!("connect {}", host.local_addr().unwrap())), "err ECONNREFUSED");
+    assert_eq!(probe.send_command("connect 192.0.2.1:80"), "err ENETUNREACH");
+    assert_eq!(probe.send_command("fds"), "ok 0 1 2");
 }
 
 #[test]
 fn sandbox_without_network_has_no_listener() {
-    let place = Place::new();
-    let mut probe = place.probe();
+    let fixture = Fixture::new();
+    let mut probe = fixture.probe();
     assert!(probe.egress.is_none());
-    assert_eq!(probe.say(&format!("connect 127.0.0.1:{PROXY_PORT}")), "err ECONNREFUSED");
+    assert_eq!(probe.send_command(&format!("connect 127.0.0.1:{PROXY_PORT}")), "err ECONNREFUSED");
 }
 
 #[test]
 fn failing_sandbox_ends_the_wait_for_its_listener() {
-    let place = Place::new();
-    let mut spec = place.spec(&["no-such-program"]);
+    let fixture = Fixture::new();
+    let mut spec = fixture.spec(&["no-such-program"]);
     spec.network = NetworkAccess::Proxied;
     let launched = launch(&spec, &supervisor(), |_| ()).unwrap();
     let mut control =
         ironcurtain_sandbox::client::ControlClient::new(launched.control, crate::harness::TIMEOUT).unwrap();
     assert!(matches!(control.event().unwrap(), SandboxEvent::Failed { .. }));
-    let mut spec = place.probe_spec();
-    std::fs::remove_dir(place.path("session")).unwrap();
+    let mut spec = fixture.probe_spec();
+    std::fs::remove_dir(fixture.path("session")).unwrap();
     spec.network = NetworkAccess::Proxied;
     let launched = launch(&spec, &supervisor(), |_| ()).unwrap();
     let error = launched.egress.unwrap().listener().unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::harness::{Place, Probe};
+use crate::harness::{Fixture, Probe};
 
 #[test]
 fn node_starts() {
@@ -38,12 +38,12 @@ fn shell_and_tools_start() {
 }
 
 fn output(argv: &[&str]) -> String {
-    let place = Place::new();
-    let mut server = Probe::start(&place.spec(argv));
+    let fixture = Fixture::new();
+    let mut server = Probe::start(&fixture.spec(argv));
     server.stdin = None;
-    let (mut said, mut complaints) = (String::new(), String::new());
-    server.stdout.read_to_string(&mut said).unwrap();
+    let (mut output, mut complaints) = (String::new(), String::new());
+    server.stdout.read_to_string(&mut output).unwrap();
     server.stderr.read_to_string(&mut complaints).unwrap();
-    assert_eq!((complaints.as_str(), server.end().status), ("", Some(0)));
-    said
+    assert_eq!((complaints.as_str(), server.wait().status), ("", Some(0)));
+    output
 }

@@ -28,7 +28,7 @@ use ironcurtain_sandbox::{
     run_link::RunLink,
 };
 
-use crate::harness::{Place, TIMEOUT, supervisor};
+use crate::harness::{Fixture, TIMEOUT, supervisor};
 
 /// Decides whether to allow an access. `None` leaves the question unanswered.
 type Decide = dyn Fn(&str, FileAccess) -> Option<bool> + Send;
@@ -38,7 +38,7 @@ type Answer = dyn Fn(&str, FileAccess) -> Option<AccessAnswer> + Send;
 
 /// Sandboxed shell with a served view of the test directory.
 struct Shell {
-    place: Place,
+    fixture: Fixture,
     stdin: Option<File>,
     stdout: BufReader<File>,
     view: UnixStream,
@@ -54,27 +54,27 @@ struct Shell {
 
 impl Shell {
     /// Starts a shell. Questions for which `decide` returns `None` stay unanswered.
-    fn start(place: Place, mounts: &[&str], decide: Box<Decide>) -> Self {
+    fn start(fixture: Fixture, mounts: &[&str], decide: Box<Decide>) -> Self {
         let once = |allowed| if allowed { AccessAnswer::Once } else { AccessAnswer::Denied };
-        Self::answered(place, mounts, Box::new(move |path, access| decide(path, access).map(once)))
+        Self::answered(fixture, mounts, Box::new(move |path, access| decide(path, access).map(once)))
     }
 
     /// Starts a shell whose questions are answered by `answer`.
-    fn answered(place: Place, mounts: &[&str], answer: Box<Answer>) -> Self {
-        let place_path = place.dir.path().to_str().unwrap().to_owned();
+    fn answered(fixture: Fixture, mounts: &[&str], answer: Box<Answer>) -> Self {
+        let place_path = fixture.dir.path().to_str().unwrap().to_owned();
         let spec = Spec {
             view: View::Served {
                 session_dir: None,
                 folders: vec![place_path.clone()],
-                hidden: vec![place.path("secret"), place.path("secret.txt")],
+                hidden: vec![fixture.path("secret"), fixture.path("secret.txt")],
                 programs: vec![],
                 sockets: vec![],
             },
             cwd: Some(place_path.clone()),
             home: Some(place_path),
             mounts: mounts.iter().map(|path| Mount::new(*path, MountAccess::ReadWrite)).collect(),
-            state_dir: state(&place),
-            ..place.spec(&["/bin/sh"])
+            state_dir: state(&fixture),
+            ..fixture.spec(&["/bin/sh"])
         };
         let (stdin_theirs, stdin) = std::io::pipe().unwrap();
         let (stdout, stdout_theirs) = std::io::pipe().unwrap();
@@ -118,7 +118,7 @@ impl Shell {
         let stdin = Some(File::from(std::os::fd::OwnedFd::from(stdin)));
         let stdout = BufReader::new(File::from(std::os::fd::OwnedFd::from(stdout)));
         Self {
-            place,
+            fixture,
             stdin,
             stdout,
             view,
@@ -134,23 +134,23 @@ impl Shell {
     }
 
     /// Starts a shell in which every question is answered with Allow.
-    fn allowed(place: Place) -> Self {
-        Self::start(place, &[], Box::new(|_, _| Some(true)))
+    fn allowed(fixture: Fixture) -> Self {
+        Self::start(fixture, &[], Box::new(|_, _| Some(true)))
     }
 
     /// Starts a shell in a directory that is granted except for `mounts`.
-    fn granted(place: Place, mounts: &[&str]) -> Self {
-        Self::answered(place, mounts, Box::new(|_, _| Some(AccessAnswer::Permitted)))
+    fn granted(fixture: Fixture, mounts: &[&str]) -> Self {
+        Self::answered(fixture, mounts, Box::new(|_, _| Some(AccessAnswer::Permitted)))
     }
 
     /// Runs a command and returns its output, followed by a line with the exit status.
     fn run(&mut self, command: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{command}; echo \"status $?\"").unwrap();
-        let mut said = String::new();
-        while !said.lines().last().is_some_and(|line| line.contains("status ")) {
-            assert_ne!(self.stdout.read_line(&mut said).unwrap(), 0, "the shell has exited: {said}");
+        let mut output = String::new();
+        while !output.lines().last().is_some_and(|line| line.contains("status ")) {
+            assert_ne!(self.stdout.read_line(&mut output).unwrap(), 0, "the shell has exited: {output}");
         }
-        said
+        output
     }
 
     fn asked(&self) -> Vec<(String, FileAccess)> {
@@ -164,7 +164,7 @@ impl Shell {
     }
 
     fn path(&self, name: &str) -> String {
-        self.place.path(name)
+        self.fixture.path(name)
     }
 
     fn permission(&self, name: &str, access: FileAccess) -> PermittedAccess {
@@ -179,28 +179,28 @@ fn tell(view: &UnixStream, message: &ToView) {
 }
 
 /// Returns a state folder outside the served place.
-fn state(place: &Place) -> String {
-    format!("{}.state", place.dir.path().display())
+fn state(fixture: &Fixture) -> String {
+    format!("{}.state", fixture.dir.path().display())
 }
 
 impl Drop for Shell {
     fn drop(&mut self) {
         // Ignores the error: the folder does not exist if no sandbox was created.
-        let _ = fs::remove_dir_all(state(&self.place));
+        let _ = fs::remove_dir_all(state(&self.fixture));
     }
 }
 
-fn place() -> Place {
-    let place = Place::new();
+fn fixture() -> Fixture {
+    let fixture = Fixture::new();
     for name in ["notes.txt", "docs/a", "docs/b", "secret/key", "work/own"] {
-        place.file(name);
+        fixture.file(name);
     }
-    place
+    fixture
 }
 
 #[test]
-fn looking_is_free_and_truthful() {
-    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
+fn file_metadata_needs_no_permission_and_is_accurate() {
+    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(false)));
     assert_eq!(shell.run("ls"), "docs\nnotes.txt\nsession\nwork\nstatus 0\n");
     assert_eq!(
         shell.run("ls docs; [ -f notes.txt ] && find . -type f | sort"),
@@ -214,7 +214,7 @@ fn looking_is_free_and_truthful() {
 
 #[test]
 fn a_read_waits_for_the_answer_and_then_succeeds() {
-    let mut shell = Shell::start(place(), &[], Box::new(|path, _| Some(path.ends_with("notes.txt"))));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|path, _| Some(path.ends_with("notes.txt"))));
     assert_eq!(shell.run("cat notes.txt"), "notes.txtstatus 0\n");
     assert_eq!(shell.asked(), [(shell.path("notes.txt"), FileAccess::Read)]);
     // Tests a path in a different folder, a relative path, and a path through a folder's descriptor.
@@ -226,7 +226,7 @@ fn a_read_waits_for_the_answer_and_then_succeeds() {
 
 #[test]
 fn a_permission_is_used_without_asking_until_it_is_revoked() {
-    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(false)));
     shell.permit(1, vec![shell.permission("docs/a", FileAccess::Read)]);
     assert_eq!(shell.run("cat docs/a"), "docs/astatus 0\n");
     // The descriptor stays open while the permission is revoked.
@@ -242,7 +242,7 @@ fn a_permission_is_used_without_asking_until_it_is_revoked() {
 
 #[test]
 fn writing_creates_the_real_file_only_after_the_answer() {
-    let mut shell = Shell::start(place(), &[], Box::new(|path, _| Some(!path.contains("no"))));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|path, _| Some(!path.contains("no"))));
     assert_eq!(shell.run("echo new > docs/new && cat docs/new"), "new\nstatus 0\n");
     assert_eq!(fs::read_to_string(shell.path("docs/new")).unwrap(), "new\n");
     let denied = shell.run("echo x > docs/no 2>&1; ls docs");
@@ -259,9 +259,9 @@ fn writing_creates_the_real_file_only_after_the_answer() {
 
 #[test]
 fn the_mounted_folder_needs_no_permission() {
-    let place = place();
-    let work = place.path("work");
-    let mut shell = Shell::start(place, &[&work], Box::new(|_, _| Some(false)));
+    let fixture = fixture();
+    let work = fixture.path("work");
+    let mut shell = Shell::start(fixture, &[&work], Box::new(|_, _| Some(false)));
     assert_eq!(
         shell.run("cd work; cat own; echo 1 > made; cat made; ls"),
         "work/own1\nmade\nown\nstatus 0\n"
@@ -273,7 +273,7 @@ fn the_mounted_folder_needs_no_permission() {
 
 #[test]
 fn a_signal_ends_the_wait() {
-    let mut shell = Shell::start(place(), &[], Box::new(|_, _| None));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| None));
     let began = Instant::now();
     assert_eq!(shell.run("timeout 1 cat notes.txt"), "status 124\n");
     assert_eq!(shell.run("timeout -s KILL 1 cat notes.txt 2>/dev/null"), "status 137\n");
@@ -292,7 +292,7 @@ fn the_sandbox_ends_although_programs_wait() {
 
 /// Starts programs that need permission, and waits until they request it.
 fn waiting() -> Shell {
-    let mut shell = Shell::start(place(), &[], Box::new(|_, _| None));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| None));
     assert_eq!(shell.run("for i in 1 2 3 4; do cat notes.txt & cat docs/a & done"), "status 0\n");
     let began = Instant::now();
     while shell.asked.lock().unwrap().len() < 2 {
@@ -348,8 +348,8 @@ fn signal(process: &str, signal: &str) {
 
 #[test]
 fn git_works_on_served_files() {
-    let place = place();
-    let repository = place.path("docs");
+    let fixture = fixture();
+    let repository = fixture.path("docs");
     let git = |arguments: &[&str]| {
         let status =
             Command::new("git").current_dir(&repository).args(arguments).stdout(Stdio::null()).status();
@@ -358,7 +358,7 @@ fn git_works_on_served_files() {
     git(&["init", "-q"]);
     git(&["add", "."]);
     git(&["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "first"]);
-    let mut shell = Shell::start(place, &[], Box::new(|_, _| Some(true)));
+    let mut shell = Shell::start(fixture, &[], Box::new(|_, _| Some(true)));
     assert_eq!(shell.run("cd docs; git -c safe.directory='*' status --short"), "status 0\n");
     assert_eq!(shell.run("echo 2 >> a; git -c safe.directory='*' status --short"), " M a\nstatus 0\n");
 }

@@ -10,7 +10,7 @@ use std::{
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, SandboxEvent, SandboxExit, launch};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Place, Probe, TIMEOUT, eventually, launcher, probe, processes_with, supervisor};
+use crate::harness::{Fixture, Probe, TIMEOUT, eventually, launcher, probe, processes_with, supervisor};
 
 /// Step between successive kill times. Together, they span the time from launch until all processes are running.
 const STEP: Duration = Duration::from_micros(200);
@@ -18,27 +18,29 @@ const ROUNDS: u32 = 100;
 
 #[test]
 fn exit_status_is_passed_on() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for (ending, status) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 128 + 15)] {
-        let mut probe = Probe::start(&place.spec(&["sh", "-c", ending]));
+        let mut probe = Probe::start(&fixture.spec(&["sh", "-c", ending]));
         assert!(matches!(probe.control.event().unwrap(), SandboxEvent::Limited { .. }));
         assert_eq!(probe.control.event().unwrap(), SandboxEvent::Exited { status });
-        assert_eq!(probe.end(), SandboxExit { status: Some(status), signal: None });
+        assert_eq!(probe.wait(), SandboxExit { status: Some(status), signal: None });
     }
 }
 
 #[test]
 fn shutdown_hang_up_and_kill_terminate_everything() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for (how, round) in ["shutdown", "hang up", "kill"].into_iter().zip(1..) {
-        let marker = marker(&place, round);
-        let mut probe = Probe::start(&place.spec(&[&probe(), &marker]));
-        assert_eq!(probe.say("sleepers 3"), "ok");
+        let marker = marker(&fixture, round);
+        let mut probe = Probe::start(&fixture.spec(&[&probe(), &marker]));
+        assert_eq!(probe.send_command("sleepers 3"), "ok");
         // The supervisor does not have the marker. Bubblewrap, its init, the probe and three sleepers inherit the
         // environment that contains it.
         assert!(processes_with(&marker).len() >= 3);
         match how {
-            "shutdown" => assert_eq!(probe.control.ask(ControlOp::Shutdown).unwrap(), ControlAnswer::Closing),
+            "shutdown" => {
+                assert_eq!(probe.control.request(ControlOp::Shutdown).unwrap(), ControlAnswer::Closing)
+            }
             "hang up" => drop(probe.control),
             _ => probe.kill.kill(),
         }
@@ -52,43 +54,43 @@ fn shutdown_hang_up_and_kill_terminate_everything() {
 
 #[test]
 fn missing_program_is_named() {
-    let place = Place::new();
-    let mut probe = Probe::launch(&place.spec(&["no-such-program"]));
+    let fixture = Fixture::new();
+    let mut probe = Probe::launch(&fixture.spec(&["no-such-program"]));
     let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
     let expected = format!(
         "failed to start `no-such-program` in `{}`: No such file or directory (os error 2)",
-        place.path("session")
+        fixture.path("session")
     );
     assert_eq!(reason, expected);
-    assert_eq!(probe.end().status, Some(125));
+    assert_eq!(probe.wait().status, Some(125));
 }
 
 #[test]
 fn failing_grant_in_the_spec_fails_the_launch() {
-    let place = Place::new();
-    let mut spec = place.probe_spec();
+    let fixture = Fixture::new();
+    let mut spec = fixture.probe_spec();
     spec.mounts =
-        vec![ironcurtain_sandbox::Mount::new(place.path("no"), ironcurtain_sandbox::MountAccess::ReadOnly)];
+        vec![ironcurtain_sandbox::Mount::new(fixture.path("no"), ironcurtain_sandbox::MountAccess::ReadOnly)];
     let mut probe = Probe::launch(&spec);
     let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
-    assert_eq!(reason, format!("`{}` does not exist", place.path("no")));
+    assert_eq!(reason, format!("`{}` does not exist", fixture.path("no")));
 }
 
 #[test]
 fn missing_session_directory_is_named() {
-    let place = Place::new();
-    std::fs::remove_dir(place.path("session")).unwrap();
-    let mut probe = Probe::launch(&place.probe_spec());
+    let fixture = Fixture::new();
+    std::fs::remove_dir(fixture.path("session")).unwrap();
+    let mut probe = Probe::launch(&fixture.probe_spec());
     let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
-    assert!(reason.contains(&place.path("session")), "{reason}");
+    assert!(reason.contains(&fixture.path("session")), "{reason}");
     assert!(reason.contains("No such file or directory"), "{reason}");
 }
 
 #[test]
 fn missing_supervisor_is_an_error() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let missing = std::path::Path::new("/no/such/supervisor");
-    let error = launch(&place.probe_spec(), missing, |_| panic!("the sandbox ran")).unwrap_err();
+    let error = launch(&fixture.probe_spec(), missing, |_| panic!("the sandbox ran")).unwrap_err();
     let expected =
         "failed to start the sandbox program `/no/such/supervisor`: No such file or directory (os error 2)";
     assert_eq!(error.to_string(), expected);
@@ -96,38 +98,38 @@ fn missing_supervisor_is_an_error() {
 
 #[test]
 fn closed_stream_is_noticed_at_once() {
-    let place = Place::new();
-    let mut probe = place.probe();
+    let fixture = Fixture::new();
+    let mut probe = fixture.probe();
     Write::write_all(probe.stdin.as_mut().unwrap(), b"close-stdout\n").unwrap();
     let mut rest = String::new();
     probe.stdout.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "");
     assert!(probe.ended.try_recv().is_err());
 
-    let mut probe = place.probe();
+    let mut probe = fixture.probe();
     probe.stdin = None;
-    assert_eq!(probe.end().status, Some(0));
+    assert_eq!(probe.wait().status, Some(0));
 }
 
 #[test]
 fn killing_the_supervisor_at_any_time_leaves_nothing() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for round in 0..ROUNDS {
-        let marker = marker(&place, round);
-        let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
+        let marker = marker(&fixture, round);
+        let probe = Probe::launch(&fixture.spec(&[&probe(), &marker]));
         thread::sleep(STEP * round);
         probe.kill.kill();
-        assert_eq!(probe.end(), SandboxExit { status: None, signal: Some(9) });
+        assert_eq!(probe.wait(), SandboxExit { status: None, signal: Some(9) });
         eventually("all gone", || processes_with(&marker).is_empty());
     }
 }
 
 #[test]
 fn killing_any_sandbox_process_at_any_time_leaves_nothing() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for round in 0..ROUNDS {
-        let marker = marker(&place, round);
-        let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
+        let marker = marker(&fixture, round);
+        let probe = Probe::launch(&fixture.spec(&[&probe(), &marker]));
         thread::sleep(STEP * round);
         // Processes appear one after another, so the delay also determines the victim.
         let mut victims = Vec::new();
@@ -138,7 +140,7 @@ fn killing_any_sandbox_process_at_any_time_leaves_nothing() {
         let (victim, _) = victims[round as usize % victims.len()];
         // Ignores the error: if the process has already exited, this round tests nothing.
         let _ = kill_process(Pid::from_raw(victim.cast_signed()).unwrap(), Signal::KILL);
-        let ended = probe.end();
+        let ended = probe.wait();
         assert_ne!(ended.status, Some(0));
         eventually("all gone", || processes_with(&marker).is_empty());
     }
@@ -146,10 +148,10 @@ fn killing_any_sandbox_process_at_any_time_leaves_nothing() {
 
 #[test]
 fn killing_the_launcher_at_any_time_leaves_nothing() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for round in 0..ROUNDS {
-        let marker = marker(&place, round);
-        let spec = serde_json::to_string(&place.spec(&[&probe(), &marker])).unwrap();
+        let marker = marker(&fixture, round);
+        let spec = serde_json::to_string(&fixture.spec(&[&probe(), &marker])).unwrap();
         let mut parent = Command::new(launcher())
             .args([supervisor().to_str().unwrap(), &spec])
             .stdin(Stdio::null())
@@ -169,6 +171,6 @@ fn killing_the_launcher_at_any_time_leaves_nothing() {
     }
 }
 
-fn marker(place: &Place, round: u32) -> String {
-    format!("marker-{}-{round}-", place.dir.path().file_name().unwrap().to_str().unwrap())
+fn marker(fixture: &Fixture, round: u32) -> String {
+    format!("marker-{}-{round}-", fixture.dir.path().file_name().unwrap().to_str().unwrap())
 }

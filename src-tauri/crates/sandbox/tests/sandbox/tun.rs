@@ -17,7 +17,7 @@ use ironcurtain_sandbox::{NetworkAccess, Spec};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
 
-use crate::harness::{Place, Probe, eventually};
+use crate::harness::{Fixture, Probe, eventually};
 
 /// Python functions for the programs in the sandbox. Each prints one line.
 const FUNCTIONS: &str = r#"
@@ -46,7 +46,7 @@ struct Scene {
     _rules: watch::Sender<Arc<HostRules>>,
     _runtime: tokio::runtime::Runtime,
     asked: Arc<KnownNames>,
-    _place: Place,
+    _place: Fixture,
 }
 
 #[derive(Default)]
@@ -71,12 +71,12 @@ impl Record for KnownNames {
 
 impl Scene {
     fn new(allowed: &[String]) -> Self {
-        let place = Place::new();
-        fs::write(place.path("session/f.py"), FUNCTIONS).unwrap();
-        let mut env = place.spec(&[]).env;
-        env.insert("PYTHONPATH".into(), place.path("session"));
+        let fixture = Fixture::new();
+        fs::write(fixture.path("session/f.py"), FUNCTIONS).unwrap();
+        let mut env = fixture.spec(&[]).env;
+        env.insert("PYTHONPATH".into(), fixture.path("session"));
         let network = NetworkAccess::ProxiedWithServices;
-        let mut probe = Probe::start(&Spec { network, env, ..place.spec(&["sh"]) });
+        let mut probe = Probe::start(&Spec { network, env, ..fixture.spec(&["sh"]) });
         let listener = probe.egress.take().unwrap().listener().unwrap();
         let (rules, watched) = watch::channel(Arc::new(HostRules::new(allowed, [""; 0], false).unwrap()));
         let asked = Arc::<KnownNames>::default();
@@ -92,12 +92,12 @@ impl Scene {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
         runtime.spawn(ironcurtain_egress::serve(listener, proxy));
-        Self { probe, _rules: rules, _runtime: runtime, asked, _place: place }
+        Self { probe, _rules: rules, _runtime: runtime, asked, _place: fixture }
     }
 
     /// Evaluates a Python expression in the sandbox.
     fn python(&mut self, expression: &str) -> String {
-        self.probe.say(&format!("/usr/bin/python3 -c 'from f import *; print({expression})' 2>&1"))
+        self.probe.send_command(&format!("/usr/bin/python3 -c 'from f import *; print({expression})' 2>&1"))
     }
 }
 
@@ -145,8 +145,8 @@ fn program_without_proxy_reaches_only_allowed_names() {
         ("198.18.0.1", 53),
         ("198.18.77.77", port),
     ] {
-        let said = scene.python(&format!("ask(\"{host}\", {port})"));
-        assert_eq!(said, "ECONNREFUSED", "{host}:{port}");
+        let output = scene.python(&format!("ask(\"{host}\", {port})"));
+        assert_eq!(output, "ECONNREFUSED", "{host}:{port}");
     }
     // A large answer, over a socket that a program connects as IPv6.
     let mapped = format!(
@@ -174,10 +174,10 @@ fn other_protocols_and_the_device_itself_are_refused() {
     }
     assert_eq!(scene.python("opened(socket.AF_INET, socket.SOCK_STREAM)"), "opened");
     assert_eq!(
-        scene.probe.say("ls /dev/net 2>&1"),
+        scene.probe.send_command("ls /dev/net 2>&1"),
         "ls: cannot access '/dev/net': No such file or directory"
     );
-    assert_eq!(scene.probe.say("cat /etc/resolv.conf"), "nameserver 198.18.0.1");
+    assert_eq!(scene.probe.send_command("cat /etc/resolv.conf"), "nameserver 198.18.0.1");
     assert_eq!(scene.python(&format!("ask(\"echo.example.test\", {port})")), "word");
 }
 

@@ -4,7 +4,7 @@ use std::{io::Read, os::unix::net::UnixListener};
 
 use ironcurtain_sandbox::{Mount, MountAccess::ReadOnly, Spec, UnixSockets, View};
 
-use crate::harness::{Place, Probe};
+use crate::harness::{Fixture, Probe};
 
 /// Listener of one of the user's programs.
 struct UserSocket(UnixListener);
@@ -22,22 +22,22 @@ impl UserSocket {
 }
 
 /// Runs a script in the sandbox and returns the lines it prints.
-fn said(spec: &Spec) -> Vec<String> {
+fn output(spec: &Spec) -> Vec<String> {
     let mut probe = Probe::start(spec);
-    let mut said = String::new();
-    probe.stdout.read_to_string(&mut said).unwrap();
+    let mut output = String::new();
+    probe.stdout.read_to_string(&mut output).unwrap();
     let mut complaints = String::new();
     probe.stderr.read_to_string(&mut complaints).unwrap();
-    assert_eq!((probe.end().status, complaints.as_str()), (Some(0), ""));
-    said.lines().map(str::to_owned).collect()
+    assert_eq!((probe.wait().status, complaints.as_str()), (Some(0), ""));
+    output.lines().map(str::to_owned).collect()
 }
 
-fn script(place: &Place, script: &str, host_read: bool) -> Spec {
-    let mut spec = place.spec(&["python3", "-c", &format!("{PARTS}{script}"), &place.path("dir")]);
+fn script(fixture: &Fixture, script: &str, host_read: bool) -> Spec {
+    let mut spec = fixture.spec(&["python3", "-c", &format!("{PARTS}{script}"), &fixture.path("dir")]);
     spec.unix_sockets = UnixSockets::Own;
     if host_read {
         spec.view = View::HostRead {
-            session_dir: Some(place.path("session")),
+            session_dir: Some(fixture.path("session")),
             deny_read: vec![],
             allow_read: vec![],
             allow_write: vec![],
@@ -45,7 +45,7 @@ fn script(place: &Place, script: &str, host_read: bool) -> Spec {
             private_tmp: true,
         };
     } else {
-        spec.mounts = vec![Mount::new(place.path("dir"), ReadOnly)];
+        spec.mounts = vec![Mount::new(fixture.path("dir"), ReadOnly)];
     }
     spec
 }
@@ -71,9 +71,9 @@ def listen(path, kind=socket.SOCK_STREAM):
 #[test]
 fn users_sockets_are_unreachable() {
     for host_read in [false, true] {
-        let place = Place::new();
-        std::fs::create_dir(place.path("dir")).unwrap();
-        let user = UserSocket::at(&place.path("dir/user"));
+        let fixture = Fixture::new();
+        std::fs::create_dir(fixture.path("dir")).unwrap();
+        let user = UserSocket::at(&fixture.path("dir/user"));
         let attempts = "
 os.symlink(folder + '/user', 'link')
 outcome('by its path', lambda: connect(folder + '/user'))
@@ -94,15 +94,15 @@ outcome('nothing there', lambda: connect('/tmp/nothing'))
         let others =
             ["by a process ELOOP", "a datagram socket EPERM", "a pair of them EPERM", "nothing there ENOENT"];
         expected.extend(others.map(str::to_owned));
-        assert_eq!(said(&script(&place, attempts, host_read)), expected);
+        assert_eq!(output(&script(&fixture, attempts, host_read)), expected);
         assert!(!user.was_called());
     }
 }
 
 #[test]
 fn own_and_internet_sockets_work() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("dir")).unwrap();
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("dir")).unwrap();
     let attempts = "
 listeners = [listen('own'), listen('/tmp/own'), listen('/dev/shm/own'), listen('\\0own')]
 os.symlink('own', 'link')
@@ -152,14 +152,14 @@ outcome('no socket', no_socket)
         "udp ok",
         "no socket ENOTSOCK",
     ];
-    assert_eq!(said(&script(&place, attempts, false)), expected);
+    assert_eq!(output(&script(&fixture, attempts, false)), expected);
 }
 
 #[test]
 fn address_changed_during_the_call_has_no_effect() {
-    let place = Place::new();
-    std::fs::create_dir(place.path("dir")).unwrap();
-    let user = UserSocket::at(&place.path("dir/user"));
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("dir")).unwrap();
+    let user = UserSocket::at(&fixture.path("dir/user"));
     let attempts = "
 libc = ctypes.CDLL(None, use_errno=True)
 def address(path):
@@ -188,6 +188,6 @@ over = True
 thread.join()
 print('connected', connected > 0)
 ";
-    assert_eq!(said(&script(&place, attempts, true)), ["connected True"]);
+    assert_eq!(output(&script(&fixture, attempts, true)), ["connected True"]);
     assert!(!user.was_called());
 }

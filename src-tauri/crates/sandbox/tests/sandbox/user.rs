@@ -25,9 +25,9 @@ fn tests_pass_as_an_ordinary_user() {
     for program in programs.iter().chain(&tools) {
         fs::copy(program, copies.path().join(program.file_name().unwrap())).unwrap();
     }
-    let place = copies.path().join("tmp");
-    fs::create_dir(&place).unwrap();
-    chown(&place, Some(USER), Some(USER)).unwrap();
+    let fixture = copies.path().join("tmp");
+    fs::create_dir(&fixture).unwrap();
+    chown(&fixture, Some(USER), Some(USER)).unwrap();
 
     let id = USER.to_string();
     let run = Command::new("setpriv")
@@ -37,9 +37,9 @@ fn tests_pass_as_an_ordinary_user() {
         .env(PROGRAMS, copies.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&run.stdout);
+    let output = String::from_utf8_lossy(&run.stdout);
     // The results of passed tests would hide the failures in a shortened output.
-    let failures = said.split_once("\nfailures:\n").map_or(&*said, |(_, failures)| failures);
+    let failures = output.split_once("\nfailures:\n").map_or(&*output, |(_, failures)| failures);
     assert!(run.status.success(), "{failures}\n{}", String::from_utf8_lossy(&run.stderr));
-    assert!(said.contains("killing_the_launcher_at_any_time_leaves_nothing ... ok"), "{said}");
+    assert!(output.contains("killing_the_launcher_at_any_time_leaves_nothing ... ok"), "{output}");
 }

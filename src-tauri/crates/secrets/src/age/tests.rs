@@ -27,9 +27,9 @@ fn a_file_from_another_implementation_can_be_decrypted() {
 #[test]
 fn content_of_lengths_around_the_chunk_size_round_trips() {
     let passphrase = passphrase("p");
-    for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
+    for length in [0, 1, CHUNK_LEN - 1, CHUNK_LEN, CHUNK_LEN + 1, 3 * CHUNK_LEN] {
         let content: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
-        let file = sealed(&passphrase, &content, 4).unwrap();
+        let file = encrypt_with_log_n(&passphrase, &content, 4).unwrap();
         assert_eq!(decrypt(&passphrase, &file).map(|got| *got == content), Ok(true), "{length}");
         let cut = decrypt(&passphrase, &file[..file.len() - 1]);
         assert_eq!(cut.map(drop), Err(AgeError::Changed), "{length}");
@@ -39,12 +39,12 @@ fn content_of_lengths_around_the_chunk_size_round_trips() {
 #[test]
 fn removed_or_reordered_chunks_are_detected() {
     let passphrase = passphrase("p");
-    let file = sealed(&passphrase, &vec![7; 3 * PIECE], 4).unwrap();
-    let start = file.len() - 3 * (PIECE + TAG);
-    let piece = |n: usize| &file[start + n * (PIECE + TAG)..start + (n + 1) * (PIECE + TAG)];
+    let file = encrypt_with_log_n(&passphrase, &vec![7; 3 * CHUNK_LEN], 4).unwrap();
+    let start = file.len() - 3 * (CHUNK_LEN + TAG_LEN);
+    let chunk = |n: usize| &file[start + n * (CHUNK_LEN + TAG_LEN)..start + (n + 1) * (CHUNK_LEN + TAG_LEN)];
     let of = |order: &[usize]| {
-        let pieces = order.iter().flat_map(|n| piece(*n).to_vec());
-        file[..start].iter().copied().chain(pieces).collect::<Vec<u8>>()
+        let chunks = order.iter().flat_map(|n| chunk(*n).to_vec());
+        file[..start].iter().copied().chain(chunks).collect::<Vec<u8>>()
     };
     assert!(decrypt(&passphrase, &of(&[0, 1, 2])).is_ok(), "the twin");
     for order in [&[0, 1][..], &[1, 0, 2], &[0, 2], &[0, 1, 1, 2], &[0, 1, 2, 2], &[]] {
@@ -65,13 +65,13 @@ fn refused(file: &[u8]) -> AgeError {
 
 #[test]
 fn a_non_canonical_header_is_refused_before_any_work() {
-    let ([version, stanza, body, end], rest) = parts(&sealed(&passphrase("p"), b"x", 4).unwrap());
+    let ([version, stanza, body, end], rest) = parts(&encrypt_with_log_n(&passphrase("p"), b"x", 4).unwrap());
     let file = |lines: &[&str]| [lines.join("\n").as_bytes(), b"\n", &rest].concat();
     assert!(decrypt(&passphrase("p"), &file(&[&version, &stanza, &body, &end])).is_ok(), "the twin");
     let salt = stanza.split(' ').nth(2).unwrap();
     let with = |stanza: &str| file(&[&version, stanza, &body, &end]);
-    let scrypt = |salt: &str, work: &str| with(&format!("-> scrypt {salt} {work}"));
-    let of = |length: usize| encoded(&vec![7; length]);
+    let scrypt = |salt: &str, log_n: &str| with(&format!("-> scrypt {salt} {log_n}"));
+    let of = |length: usize| base64_encode(&vec![7; length]);
     // The last of the salt's 22 characters has four unused bits.
     let (most, last) = salt.split_at(21);
     let other_way = format!("{most}{}", char::from(last.as_bytes()[0] + 1));
@@ -113,8 +113,8 @@ fn a_non_canonical_header_is_refused_before_any_work() {
     for (why, file) in cases {
         assert_eq!(refused(&file), AgeError::Format, "{why}");
     }
-    for work in [21, 22, 40, 64, 255] {
-        assert_eq!(refused(&scrypt(salt, &work.to_string())), AgeError::Work(work));
+    for log_n in [21, 22, 40, 64, 255] {
+        assert_eq!(refused(&scrypt(salt, &log_n.to_string())), AgeError::Work(log_n));
     }
     let proof = format!("--- {}", of(32));
     assert_eq!(refused(&file(&[&version, &stanza, &body, &proof])), AgeError::Changed, "another proof");
@@ -125,27 +125,28 @@ fn a_non_canonical_header_is_refused_before_any_work() {
 
 #[test]
 fn non_canonical_chunks_and_trailing_data_are_refused() {
-    let made = sealed(&passphrase("p"), b"x", 4).unwrap();
-    let start = made.len() - (1 + TAG);
-    let Header { salt, work, mut wrapped, rest, .. } = Header::read(&made).unwrap();
-    let wrapping = key(&wrapping_key(&passphrase("p"), &salt, work).unwrap()).unwrap();
-    let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), wrapped.as_mut_slice()).unwrap();
-    let content_key = key(&derived(file_key, &rest[..16], b"payload").unwrap()).unwrap();
+    let made = encrypt_with_log_n(&passphrase("p"), b"x", 4).unwrap();
+    let start = made.len() - (1 + TAG_LEN);
+    let Header { salt, log_n, mut wrapped_key, rest, .. } = Header::read(&made).unwrap();
+    let wrapping = key(&wrapping_key(&passphrase("p"), &salt, log_n).unwrap()).unwrap();
+    let file_key = wrapping.open_in_place(zero_nonce(), Aad::empty(), wrapped_key.as_mut_slice()).unwrap();
+    let content_key = key(&derive_key(file_key, &rest[..16], b"payload").unwrap()).unwrap();
     // Creates a file with the same header and these chunks, each with its bytes and the flag for the last
     // chunk.
-    let with = |pieces: &[(&[u8], bool)]| {
+    let with = |chunks: &[(&[u8], bool)]| {
         let mut file = made[..start].to_vec();
-        for (number, (bytes, is_last)) in pieces.iter().enumerate() {
-            let mut piece = bytes.to_vec();
-            let nonce = piece_nonce(number, *is_last);
-            content_key.seal_in_place_append_tag(nonce, Aad::empty(), &mut piece).unwrap();
-            file.extend(piece);
+        for (number, (bytes, is_last)) in chunks.iter().enumerate() {
+            let mut chunk = bytes.to_vec();
+            let nonce = chunk_nonce(number, *is_last);
+            content_key.seal_in_place_append_tag(nonce, Aad::empty(), &mut chunk).unwrap();
+            file.extend(chunk);
         }
         file
     };
-    let whole = vec![7; PIECE];
-    for (pieces, length) in [(&[(&b"x"[..], true)][..], 1), (&[(&whole, false), (b"y", true)], PIECE + 1)] {
-        let content = decrypt(&passphrase("p"), &with(pieces)).unwrap();
+    let whole = vec![7; CHUNK_LEN];
+    for (chunks, length) in [(&[(&b"x"[..], true)][..], 1), (&[(&whole, false), (b"y", true)], CHUNK_LEN + 1)]
+    {
+        let content = decrypt(&passphrase("p"), &with(chunks)).unwrap();
         assert_eq!(content.len(), length, "the twin");
     }
     for (why, file) in [
@@ -171,7 +172,7 @@ proptest! {
     #[test]
     fn a_changed_byte_anywhere_is_refused(at in any::<prop::sample::Index>(), with in 1u8..) {
         let passphrase = passphrase("p");
-        let mut file = sealed(&passphrase, b"a secret", 4).unwrap();
+        let mut file = encrypt_with_log_n(&passphrase, b"a secret", 4).unwrap();
         let at = at.index(file.len());
         file[at] ^= with;
         prop_assert!(decrypt(&passphrase, &file).is_err());

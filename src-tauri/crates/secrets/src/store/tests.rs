@@ -16,7 +16,7 @@ fn name(text: &str) -> SecretName {
 /// Creates a store with an unlocked file.
 fn made(folder: &Path) -> SecretStore {
     let store = SecretStore::of(folder);
-    OpenFile::make(store.path(), secret(PASSPHRASE)).unwrap();
+    OpenFile::create(store.path(), secret(PASSPHRASE)).unwrap();
     store
 }
 
@@ -58,11 +58,11 @@ fn concurrent_writers_read_each_others_secrets_and_lose_none() {
     assert_eq!(there.list().unwrap(), [name("a"), name("b")]);
     let taken =
         here.add([(&name("c"), &secret("3")), (&name("a"), &secret("other"))].into_iter()).unwrap_err();
-    assert!(matches!(taken, SecretError::File(SecretFileError::Taken(_))), "{taken}");
+    assert!(matches!(taken, SecretError::File(SecretFileError::NameInUse(_))), "{taken}");
     assert_eq!(there.list().unwrap(), [name("a"), name("b")], "all or none");
     // A file that was recreated with a different passphrase cannot be read with the old passphrase.
     std::fs::remove_file(here.path()).unwrap();
-    OpenFile::make(here.path(), secret("another passphrase")).unwrap();
+    OpenFile::create(here.path(), secret("another passphrase")).unwrap();
     assert!(there.get(&name("a")).is_err());
 }
 
@@ -75,20 +75,20 @@ fn a_truncated_or_replaced_file_is_refused_and_not_changed() {
     for broken in [&whole[..whole.len() - 1], b"", b"no age at all"] {
         std::fs::write(store.path(), broken).unwrap();
         let refused = store.set(&name("api"), &secret("x")).unwrap_err();
-        assert!(matches!(refused, SecretError::File(SecretFileError::Unopened { .. })), "{refused}");
+        assert!(matches!(refused, SecretError::File(SecretFileError::Decrypt { .. })), "{refused}");
         assert_eq!(std::fs::read(store.path()).unwrap(), broken);
     }
     // A file above the limit is rejected without allocating memory for it.
     let long = std::fs::File::create(store.path()).unwrap();
     long.set_len(ironcurtain_paths::bounded_read::MAX_LEN + 1).unwrap();
     let refused = store.set(&name("api"), &secret("x")).unwrap_err();
-    assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");
+    assert!(matches!(refused, SecretError::File(SecretFileError::TooLarge(_))), "{refused}");
     std::fs::write(store.path(), whole).unwrap();
     store.set(&name("api"), &secret("x")).unwrap();
     // A file that would be too large to read is not written.
     let large = secret(&"x".repeat(17 << 20));
     let refused = store.set(&name("large"), &large).unwrap_err();
-    assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");
+    assert!(matches!(refused, SecretError::File(SecretFileError::TooLarge(_))), "{refused}");
     assert_eq!(store.list().unwrap(), [name("api")]);
 }
 
@@ -96,9 +96,9 @@ fn a_truncated_or_replaced_file_is_refused_and_not_changed() {
 fn a_short_passphrase_or_an_existing_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("secrets.age");
-    let short = OpenFile::make(&path, secret("password")).unwrap_err();
-    assert!(matches!(short, SecretFileError::Short(10)) && !path.exists(), "{short}");
-    OpenFile::make(&path, secret(PASSPHRASE)).unwrap();
-    let again = OpenFile::make(&path, secret(PASSPHRASE)).unwrap_err();
-    assert!(matches!(again, SecretFileError::There(_)), "{again}");
+    let short = OpenFile::create(&path, secret("password")).unwrap_err();
+    assert!(matches!(short, SecretFileError::PassphraseTooShort(10)) && !path.exists(), "{short}");
+    OpenFile::create(&path, secret(PASSPHRASE)).unwrap();
+    let again = OpenFile::create(&path, secret(PASSPHRASE)).unwrap_err();
+    assert!(matches!(again, SecretFileError::AlreadyExists(_)), "{again}");
 }

@@ -14,7 +14,7 @@ use ironcurtain_consent::{
 };
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
 use ironcurtain_grants::Granted;
-use ironcurtain_sandbox::computer_listens;
+use ironcurtain_sandbox::is_host_port_listening;
 use serde_json::Map;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,22 +26,22 @@ use tokio::time::Instant;
 const MAX_OPEN: usize = 4;
 
 /// Duration for which a denial is remembered.
-const NO_HOLDS: Duration = Duration::from_secs(30);
+const DENIAL_DURATION: Duration = Duration::from_secs(30);
 
 /// Asks the user about hosts for one server.
-pub(super) struct HostAsker(Arc<Asking>);
+pub(super) struct HostAsker(Arc<HostAskerState>);
 
-struct Asking {
+struct HostAskerState {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
-    places: Semaphore,
+    question_slots: Semaphore,
     refused: Mutex<HashMap<HostPort, (Instant, String)>>,
 }
 
 impl HostAsker {
     pub(super) fn new(caller: Arc<Caller>, reach: Arc<ReachableHosts>) -> Self {
-        let (places, refused) = (Semaphore::new(MAX_OPEN), Mutex::default());
-        Self(Arc::new(Asking { caller, reach, places, refused }))
+        let (question_slots, refused) = (Semaphore::new(MAX_OPEN), Mutex::default());
+        Self(Arc::new(HostAskerState { caller, reach, question_slots, refused }))
     }
 }
 
@@ -52,38 +52,38 @@ impl AskHost for HostAsker {
     }
 }
 
-impl Asking {
+impl HostAskerState {
     /// Returns the user's answer, or a denial with a reason if the user does not answer.
     async fn ask(&self, target: &HostPort) -> HostAnswer {
-        if let Some(why) = self.standing_denial(target) {
-            return HostAnswer::No { why };
+        if let Some(why) = self.recent_denial(target) {
+            return HostAnswer::Denied { why };
         }
         // The semaphore is never closed.
-        let _place = self.places.acquire().await;
+        let _place = self.question_slots.acquire().await;
         if self.is_allowed(target) {
             return HostAnswer::Granted;
         }
         let port = target.port;
-        let listens = move || computer_listens(port);
+        let listens = move || is_host_port_listening(port);
         if target.host.is_local() && !tokio::task::spawn_blocking(listens).await.unwrap_or(false) {
-            return HostAnswer::No { why: format!("no program on this computer listens on port {port}") };
+            return HostAnswer::Denied { why: format!("no program on this computer listens on port {port}") };
         }
-        self.put(target).await.unwrap_or_else(|problem| {
+        self.ask_user(target).await.unwrap_or_else(|problem| {
             let why = problem.to_string();
             if matches!(problem, ExchangeError::NotApproved(_)) {
-                self.note_no(target, &why);
+                self.remember_denial(target, &why);
             }
-            HostAnswer::No { why }
+            HostAnswer::Denied { why }
         })
     }
 
     /// Asks the user. If the user allows more than the waiting connections, creates a grant.
-    async fn put(&self, target: &HostPort) -> Result<HostAnswer, ExchangeError> {
+    async fn ask_user(&self, target: &HostPort) -> Result<HostAnswer, ExchangeError> {
         let caller = &self.caller;
         let principal = &caller.principal;
         let exchange = caller.services.exchange(principal);
         let question = HostQuestion {
-            id: exchange.name()?,
+            id: exchange.new_question_id()?,
             principal,
             target,
             deadline: caller.services.config.question_deadline(),
@@ -98,7 +98,7 @@ impl Asking {
             scope: DenialScope::of_host(target),
             question,
         };
-        match exchange.ask(inquiry, self.no_question_left(target)).await? {
+        match exchange.ask(inquiry, self.question_obsolete(target)).await? {
             None => Ok(HostAnswer::Granted),
             Some(approval) if approval.lifetime == Lifetime::Once => Ok(HostAnswer::Once),
             Some(approval) => {
@@ -110,7 +110,7 @@ impl Asking {
     }
 
     /// Completes when a rule or grant allows the target.
-    async fn no_question_left(&self, target: &HostPort) {
+    async fn question_obsolete(&self, target: &HostPort) {
         let mut rules = self.reach.rules();
         if rules.wait_for(|rules| allow(rules, target)).await.is_err() {
             std::future::pending().await
@@ -122,13 +122,13 @@ impl Asking {
     }
 
     /// Returns the reason for the denial if the target was denied recently.
-    fn standing_denial(&self, target: &HostPort) -> Option<String> {
+    fn recent_denial(&self, target: &HostPort) -> Option<String> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.retain(|_, (at, _)| at.elapsed() < NO_HOLDS);
+        refused.retain(|_, (at, _)| at.elapsed() < DENIAL_DURATION);
         refused.get(target).map(|(_, why)| why.clone())
     }
 
-    fn note_no(&self, target: &HostPort, why: &str) {
+    fn remember_denial(&self, target: &HostPort, why: &str) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.insert(target.clone(), (Instant::now(), why.to_owned()));
     }

@@ -32,7 +32,7 @@ impl Caller {
     /// Creates an audit entry about a host.
     pub(super) fn entry(&self, event: Event, summary: impl Into<String>, target: &HostPort) -> Entry {
         let mut entry = self.principal.entry(event, summary);
-        entry.about_host(&target.host, target.port);
+        entry.set_host(&target.host, target.port);
         entry
     }
 
@@ -48,7 +48,10 @@ impl Caller {
         // Host grants do not apply to a remote server, because its requests do not use the proxy.
         let usable =
             if server.remote.is_none() { usable(&self.principal, &table.grants) } else { Vec::new() };
-        reach.follow(table.version, usable.into_iter().filter_map(StandingGrant::for_proxy).collect());
+        reach.set_granted_hosts(
+            table.version,
+            usable.into_iter().filter_map(StandingGrant::for_proxy).collect(),
+        );
     }
 }
 

@@ -19,7 +19,7 @@ use ironcurtain_egress::{
     PermittedBy, Protocol, Record,
 };
 use ironcurtain_policy::Denial;
-use ironcurtain_sandbox::{ServiceRequest, computer_listens};
+use ironcurtain_sandbox::{ServiceRequest, is_host_port_listening};
 use ironcurtain_services::next_connection;
 use std::collections::BTreeSet;
 use std::io;
@@ -59,16 +59,16 @@ pub struct RunPorts {
 struct Forwarder {
     port: u16,
     task: JoinHandle<()>,
-    by: Ground,
+    by: OpenReason,
 }
 
 /// Reason why a port is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ground {
+enum OpenReason {
     /// The user approved one connection.
     Once,
     /// A rule, a grant or the user's list of ports allows the port. This is checked again after changes.
-    Standing,
+    Permitted,
 }
 
 impl LocalServices {
@@ -82,7 +82,7 @@ impl LocalServices {
     }
 
     /// Applies the rules of a server's entry to every port.
-    pub(super) fn within(self, entry: Arc<ReachableHosts>) -> Self {
+    pub(super) fn with_entry_rules(self, entry: Arc<ReachableHosts>) -> Self {
         Self { entry: Some(entry), ..self }
     }
 
@@ -103,7 +103,7 @@ impl LocalServices {
         if self.ports.published.contains(&port) {
             return Ok(());
         }
-        if !tokio::task::spawn_blocking(move || computer_listens(port)).await? {
+        if !tokio::task::spawn_blocking(move || is_host_port_listening(port)).await? {
             return Ok(());
         }
         request.stream.set_nonblocking(true)?;
@@ -125,7 +125,7 @@ impl LocalServices {
     }
 
     /// Decides on a port, and asks the user if necessary. Returns `None` if the port is denied.
-    async fn decide(&self, port: u16) -> Option<Ground> {
+    async fn decide(&self, port: u16) -> Option<OpenReason> {
         let target = target(port);
         for _ in 0..MAX_ROUNDS {
             match self.verdict(port) {
@@ -134,9 +134,9 @@ impl LocalServices {
                     self.refused(port, "denied", denial.reason.to_string()).await;
                     return None;
                 }
-                TargetVerdict::Allow(_) | TargetVerdict::Granted => return Some(Ground::Standing),
+                TargetVerdict::Allow(_) | TargetVerdict::Granted => return Some(OpenReason::Permitted),
                 TargetVerdict::Ask(_) => match self.asking.question(&target, None).await {
-                    Ok(Some(Lifetime::Once)) => return Some(Ground::Once),
+                    Ok(Some(Lifetime::Once)) => return Some(OpenReason::Once),
                     Ok(Some(_) | None) => {}
                     Err(problem) => {
                         self.asking.note_unapproved(&target, &problem);
@@ -152,7 +152,7 @@ impl LocalServices {
     /// Judges a port. A port that the user listed needs no question, but a rule can still deny it.
     fn verdict(&self, port: u16) -> TargetVerdict {
         let judged = self.asking.judge(&target(port));
-        let by_entry = self.entry.as_ref().map(|entry| of_computer(&entry.rules().borrow(), port));
+        let by_entry = self.entry.as_ref().map(|entry| judge_local_port(&entry.rules().borrow(), port));
         match (judged, by_entry) {
             (TargetVerdict::Deny(denial), _) => TargetVerdict::Deny(denial),
             (_, Some(HostDecision::Deny { reason })) => {
@@ -171,7 +171,7 @@ impl LocalServices {
         }
     }
 
-    async fn open(self: &Arc<Self>, port: u16, listener: TcpListener, by: Ground) {
+    async fn open(self: &Arc<Self>, port: u16, listener: TcpListener, by: OpenReason) {
         {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let task = tokio::spawn(self.clone().forward(port, listener, by));
@@ -179,10 +179,10 @@ impl LocalServices {
             open.push(Forwarder { port, task, by });
         }
         // Rules and grants may have changed before the forwarder was added.
-        self.settle().await;
+        self.close_disallowed().await;
     }
 
-    async fn forward(self: Arc<Self>, port: u16, listener: TcpListener, by: Ground) {
+    async fn forward(self: Arc<Self>, port: u16, listener: TcpListener, by: OpenReason) {
         let (mut connections, mut listener) = (FuturesUnordered::new(), Some(listener));
         while listener.is_some() || !connections.is_empty() {
             let free = listener.as_ref().filter(|_| connections.len() < MAX_CONNECTIONS);
@@ -195,7 +195,7 @@ impl LocalServices {
             tokio::select! {
                 (inside, _) = accepted => {
                     connections.push(self.relay(port, inside, by));
-                    if by == Ground::Once {
+                    if by == OpenReason::Once {
                         listener = None;
                     }
                 }
@@ -206,12 +206,12 @@ impl LocalServices {
     }
 
     /// Judges, records and relays one connection.
-    async fn relay(&self, port: u16, mut inside: TcpStream, by: Ground) -> io::Result<()> {
+    async fn relay(&self, port: u16, mut inside: TcpStream, by: OpenReason) -> io::Result<()> {
         let permitted = match (self.verdict(port), by) {
             (TargetVerdict::Allow(id), _) => PermittedBy::Grant(id),
             (TargetVerdict::Granted, _) => PermittedBy::Grant(self.grant(port).unwrap_or_default()),
-            (TargetVerdict::Ask(_), Ground::Once) => PermittedBy::Once,
-            (TargetVerdict::Ask(_), Ground::Standing) | (TargetVerdict::Deny(_), _) => return Ok(()),
+            (TargetVerdict::Ask(_), OpenReason::Once) => PermittedBy::Once,
+            (TargetVerdict::Ask(_), OpenReason::Permitted) | (TargetVerdict::Deny(_), _) => return Ok(()),
         };
         let mut service = None;
         for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
@@ -226,15 +226,15 @@ impl LocalServices {
     }
 
     /// Closes all forwarders that are no longer allowed, and waits until they are closed.
-    pub(super) async fn settle(&self) {
-        let ends = |forwarder: &Forwarder| match self.verdict(forwarder.port) {
+    pub(super) async fn close_disallowed(&self) {
+        let is_disallowed = |forwarder: &Forwarder| match self.verdict(forwarder.port) {
             TargetVerdict::Allow(_) | TargetVerdict::Granted => false,
-            TargetVerdict::Ask(_) => forwarder.by == Ground::Standing,
+            TargetVerdict::Ask(_) => forwarder.by == OpenReason::Permitted,
             TargetVerdict::Deny(_) => true,
         };
         let ended: Vec<Forwarder> = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.extract_if(.., |forwarder| ends(forwarder)).collect()
+            open.extract_if(.., |forwarder| is_disallowed(forwarder)).collect()
         };
         for Forwarder { task, .. } in ended {
             task.abort();
@@ -288,7 +288,7 @@ impl LocalServices {
 }
 
 /// Applies a server's rules to a port on this computer. Patterns can name this computer as `localhost` or by address.
-fn of_computer(rules: &HostRules, port: u16) -> HostDecision {
+fn judge_local_port(rules: &HostRules, port: u16) -> HostDecision {
     let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].map(Host::Address);
     let by_address = addresses.map(|host| rules.judge(&HostPort { host, port }));
     let is_denied = |decision: &HostDecision| {

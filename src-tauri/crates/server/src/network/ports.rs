@@ -109,12 +109,12 @@ async fn publish(published: PublishedPort, link: ServiceLink) {
     let PublishedPort { port, listener } = published;
     // Fails only outside a runtime.
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let (link, places) = (Arc::new(link), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
+    let (link, slots) = (Arc::new(link), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     let opening = Arc::new(Semaphore::new(MAX_OPENING));
     let mut connections = JoinSet::new();
     loop {
         // The semaphore is never closed.
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok(slot) = slots.clone().acquire_owned().await else { return };
         let (outside, _) = loop {
             tokio::select! {
                 accepted = next_connection(|| listener.accept()) => break accepted,
@@ -126,7 +126,7 @@ async fn publish(published: PublishedPort, link: ServiceLink) {
             if let Err(problem) = relay(outside, port, (link, &*opening)).await {
                 tracing::debug!(%problem, port, "a connection to a published port ended");
             }
-            drop(place);
+            drop(slot);
         });
     }
 }

@@ -10,12 +10,12 @@ use tokio::sync::watch;
 
 /// Rules in a server's entry, combined with grants and with leases for calls.
 pub struct ReachableHosts {
-    known: Mutex<Known>,
+    sources: Mutex<HostSources>,
     rules: watch::Sender<Arc<HostRules>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct HostSources {
     /// Policy version from which `entry` was computed.
     snapshot: u64,
     entry: HostRules,
@@ -23,19 +23,19 @@ struct Known {
     version: u64,
     granted: Vec<GrantedHost>,
     next: u64,
-    lent: BTreeMap<u64, Vec<GrantedHost>>,
+    leased: BTreeMap<u64, Vec<GrantedHost>>,
 }
 
 /// Lease that makes hosts reachable for one call. Dropping it makes them unreachable again.
 pub struct HostLease {
     number: u64,
-    of: Arc<ReachableHosts>,
+    hosts: Arc<ReachableHosts>,
 }
 
 impl ReachableHosts {
     pub(super) fn new(entry: HostRules) -> Self {
         let rules = watch::Sender::new(Arc::new(entry.clone()));
-        Self { rules, known: Mutex::new(Known { entry, ..Known::default() }) }
+        Self { rules, sources: Mutex::new(HostSources { entry, ..HostSources::default() }) }
     }
 
     /// Returns a receiver that holds the current rules and is notified of changes.
@@ -45,54 +45,54 @@ impl ReachableHosts {
 
     /// Sets the entry's rules as of this policy version. Does nothing if the version is older than the current one.
     pub(super) fn set_entry_rules(&self, snapshot: u64, rules: impl FnOnce() -> HostRules) {
-        self.change(|known| {
-            if snapshot > known.snapshot {
-                (known.snapshot, known.entry) = (snapshot, rules());
+        self.change(|sources| {
+            if snapshot > sources.snapshot {
+                (sources.snapshot, sources.entry) = (snapshot, rules());
             }
         });
     }
 
     /// Sets the granted hosts as of this version of the grant table. Does nothing if the version is older than the
     /// current one.
-    pub(super) fn follow(&self, version: u64, granted: Vec<GrantedHost>) {
-        self.change(|known| {
-            if version > known.version {
-                (known.version, known.granted) = (version, granted);
+    pub(super) fn set_granted_hosts(&self, version: u64, granted: Vec<GrantedHost>) {
+        self.change(|sources| {
+            if version > sources.version {
+                (sources.version, sources.granted) = (version, granted);
             }
         });
     }
 
     /// Sets the rules and the granted hosts. Callers must not pass an older state after a newer one.
     pub(super) fn replace(&self, entry: HostRules, granted: Vec<GrantedHost>) {
-        self.change(|known| (known.entry, known.granted) = (entry, granted));
+        self.change(|sources| (sources.entry, sources.granted) = (entry, granted));
     }
 
     /// Returns `true` if a grant would make the target reachable: it is not a local host, and no rule denies it.
-    pub(super) fn could_open(&self, target: &HostPort) -> bool {
+    pub(super) fn could_reach(&self, target: &HostPort) -> bool {
         let grant = GrantedHost { id: String::new(), target: target.clone() };
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         !target.host.is_local()
-            && matches!(known.entry.with_grants(vec![grant]).judge(target), HostDecision::Allow { .. })
+            && matches!(sources.entry.with_grants(vec![grant]).judge(target), HostDecision::Allow { .. })
     }
 
     /// Makes hosts reachable for a call.
     pub(super) fn lease(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> HostLease {
         let id = Basis::Call(call).id();
-        let lent = targets.into_iter().map(|target| GrantedHost { id: id.clone(), target }).collect();
-        let number = this.change(|known| {
-            known.next += 1;
-            known.lent.insert(known.next, lent);
-            known.next
+        let leased = targets.into_iter().map(|target| GrantedHost { id: id.clone(), target }).collect();
+        let number = this.change(|sources| {
+            sources.next += 1;
+            sources.leased.insert(sources.next, leased);
+            sources.next
         });
-        HostLease { number, of: this.clone() }
+        HostLease { number, hosts: this.clone() }
     }
 
-    fn change<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
+    fn change<T>(&self, with: impl FnOnce(&mut HostSources) -> T) -> T {
         // Every update leaves the state consistent, so a poisoned lock is safe to use.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = with(&mut known);
-        let open = known.granted.iter().chain(known.lent.values().flatten()).cloned().collect();
-        let rules = known.entry.with_grants(open);
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = with(&mut sources);
+        let open = sources.granted.iter().chain(sources.leased.values().flatten()).cloned().collect();
+        let rules = sources.entry.with_grants(open);
         // Publishes while the lock is held, so that updates stay in order.
         self.rules.send_if_modified(|published| {
             let differs = **published != rules;
@@ -107,7 +107,7 @@ impl ReachableHosts {
 
 impl Drop for HostLease {
     fn drop(&mut self) {
-        self.of.change(|known| drop(known.lent.remove(&self.number)));
+        self.hosts.change(|sources| drop(sources.leased.remove(&self.number)));
     }
 }
 
@@ -128,19 +128,19 @@ mod tests {
         let reach = Arc::new(ReachableHosts::new(HostRules::new(["a.test"], ["*.bad.test"], true).unwrap()));
         assert!(allows(&reach, "a.test:443") && !allows(&reach, "b.test:443"));
         let grant = |text| GrantedHost { id: "g".into(), target: target(text) };
-        reach.follow(2, vec![grant("b.test:443"), grant("x.bad.test:443")]);
+        reach.set_granted_hosts(2, vec![grant("b.test:443"), grant("x.bad.test:443")]);
         let loan = ReachableHosts::lease(&reach, "7", vec![target("c.test:80")]);
         assert!(["a.test:443", "b.test:443", "c.test:80"].iter().all(|text| allows(&reach, text)));
         assert!(!allows(&reach, "x.bad.test:443"), "denied comes first");
-        reach.follow(1, vec![]);
+        reach.set_granted_hosts(1, vec![]);
         assert!(allows(&reach, "b.test:443"), "an older table changes nothing");
         let mut rules = reach.rules();
         drop(loan);
         assert!(rules.has_changed().unwrap() && !allows(&reach, "c.test:80"));
         rules.mark_unchanged();
-        reach.follow(3, vec![grant("b.test:443"), grant("x.bad.test:443")]);
+        reach.set_granted_hosts(3, vec![grant("b.test:443"), grant("x.bad.test:443")]);
         assert!(!rules.has_changed().unwrap(), "nothing is told twice");
-        reach.follow(4, vec![]);
+        reach.set_granted_hosts(4, vec![]);
         assert!(!allows(&reach, "b.test:443"));
         reach.set_entry_rules(2, || HostRules::new(["b.test"], [""; 0], true).unwrap());
         reach.set_entry_rules(1, HostRules::default);
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn denied_and_local_hosts_cannot_be_opened() {
         let reach = ReachableHosts::new(HostRules::new(["a.test"], ["*.bad.test"], false).unwrap());
-        assert!(reach.could_open(&target("new.test:443")));
+        assert!(reach.could_reach(&target("new.test:443")));
         for text in ["x.bad.test:443", "localhost:80", "printer.local:80", "router:80"] {
-            assert!(!reach.could_open(&target(text)), "{text}");
+            assert!(!reach.could_reach(&target(text)), "{text}");
         }
     }
 }

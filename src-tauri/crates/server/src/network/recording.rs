@@ -8,7 +8,7 @@ use super::caller::{Caller, HostSource};
 use super::reach::ReachableHosts;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record, RecordError};
-use ironcurtain_services::Pace;
+use ironcurtain_services::RateLimiter;
 use ironcurtain_visible as visible;
 use std::sync::Arc;
 
@@ -22,13 +22,18 @@ const CONNECTIONS: u32 = 5_000;
 pub(super) struct ConnectionRecorder {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
-    refusals: Pace,
-    connections: Pace,
+    refusals: RateLimiter,
+    connections: RateLimiter,
 }
 
 impl ConnectionRecorder {
     pub(super) fn new(caller: Arc<Caller>, reach: Arc<ReachableHosts>) -> Self {
-        Self { caller, reach, refusals: Pace::new(REFUSALS), connections: Pace::new(CONNECTIONS) }
+        Self {
+            caller,
+            reach,
+            refusals: RateLimiter::new(REFUSALS),
+            connections: RateLimiter::new(CONNECTIONS),
+        }
     }
 }
 
@@ -38,9 +43,9 @@ impl Record for ConnectionRecorder {
             let services = &self.caller.services;
             let entry = entry(&self.caller, &event);
             match event.verdict {
-                ConnectionVerdict::Allowed(_) => self.connections.turn().await,
+                ConnectionVerdict::Allowed(_) => self.connections.acquire().await,
                 ConnectionVerdict::Refused { .. } | ConnectionVerdict::Failed { .. } => {
-                    self.refusals.turn().await;
+                    self.refusals.acquire().await;
                 }
             }
             services.audit.record(entry).await.map_err(RecordError::new)?;
@@ -48,10 +53,10 @@ impl Record for ConnectionRecorder {
                 && matches!(Basis::of(&id), Basis::Grant(_))
             {
                 // The proxy checks the rules again after this function returns.
-                if !services.grants.hold(std::slice::from_ref(&id)) {
+                if !services.grants.are_active(std::slice::from_ref(&id)) {
                     self.caller.publish_rules(&self.reach);
                 }
-                services.grants.used(&[id]);
+                services.grants.count_use(&[id]);
             }
             services.changed();
             Ok(())

@@ -32,7 +32,7 @@ const MAX_OPEN: usize = 8;
 const MAX_ROUNDS: usize = 20;
 
 /// Reason for denying without asking.
-const DENYING: &str = "the run was started with `--deny`";
+const DENY_OPTION_REASON: &str = "the run was started with `--deny`";
 
 /// Reason a host request failed.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub(super) struct RunAsking {
     targets: Arc<RunTargets>,
     reach: Arc<ReachableHosts>,
     notes: Arc<RunNotes>,
-    places: Semaphore,
+    question_slots: Semaphore,
 }
 
 impl AskHost for RunAsker {
@@ -77,7 +77,7 @@ impl RunAsking {
         reach: Arc<ReachableHosts>,
         notes: Arc<RunNotes>,
     ) -> Self {
-        Self { caller, targets, reach, notes, places: Semaphore::new(MAX_OPEN) }
+        Self { caller, targets, reach, notes, question_slots: Semaphore::new(MAX_OPEN) }
     }
 
     /// Judges a connection by the current rules and grants.
@@ -86,8 +86,8 @@ impl RunAsking {
     }
 
     async fn decide(&self, target: &HostPort) -> HostAnswer {
-        let no = |why: &str| HostAnswer::No { why: why.to_owned() };
-        if !self.targets.note(target) {
+        let no = |why: &str| HostAnswer::Denied { why: why.to_owned() };
+        if !self.targets.remember(target) {
             return no("the run has connected to too many different hosts");
         }
         for _ in 0..MAX_ROUNDS {
@@ -123,7 +123,7 @@ impl RunAsking {
 
     /// Asks about a host before a program connects to it. Returns once the host is reachable.
     pub(super) async fn request(&self, target: &HostPort, why: &str) -> Result<(), HostRequestError> {
-        let is_full = !self.targets.note(target);
+        let is_full = !self.targets.remember(target);
         for _ in 0..MAX_ROUNDS {
             match self.judge(target) {
                 TargetVerdict::Allow(_) | TargetVerdict::Granted => {
@@ -137,7 +137,7 @@ impl RunAsking {
                 TargetVerdict::Ask(_) if is_full => break,
                 TargetVerdict::Ask(_) => {
                     if self.notes.ask() == RunAsk::Deny {
-                        self.record_denial(target, &Denial::invalid(DENYING)).await;
+                        self.record_denial(target, &Denial::invalid(DENY_OPTION_REASON)).await;
                     }
                     self.question(target, Some(why)).await?;
                 }
@@ -167,18 +167,18 @@ impl RunAsking {
         requested: Option<&str>,
     ) -> Result<Option<Lifetime>, ExchangeError> {
         // The semaphore is never closed.
-        let _place = self.places.acquire().await;
+        let _place = self.question_slots.acquire().await;
         let TargetVerdict::Ask(escalation) = self.judge(target) else {
             return Ok(None);
         };
         if self.notes.ask() == RunAsk::Deny {
-            return Err(NotApproved::Unavailable(DENYING.to_owned()).into());
+            return Err(NotApproved::Unavailable(DENY_OPTION_REASON.to_owned()).into());
         }
         let Caller { services, principal, .. } = &*self.caller;
-        services.metrics.decided("escalate");
+        services.metrics.count_decision("escalate");
         let exchange = services.exchange(principal);
         let mut question = ConnectionQuestion {
-            id: exchange.name()?,
+            id: exchange.new_question_id()?,
             principal,
             target,
             by: &escalation.by,
@@ -213,8 +213,8 @@ impl RunAsking {
             scope,
             question,
         };
-        let open = self.notes.waiting(&target.to_string(), &services.broker);
-        let answer = exchange.ask(inquiry, self.no_question_left(target)).await;
+        let open = self.notes.note_pending(&target.to_string(), &services.broker);
+        let answer = exchange.ask(inquiry, self.question_obsolete(target)).await;
         drop(open);
         if matches!(&answer, Err(ExchangeError::NotApproved(why)) if why.is_answer()) {
             services.broker.stops().deny(denial);
@@ -227,7 +227,7 @@ impl RunAsking {
     }
 
     /// Completes when a rule or grant decides on the host without a question.
-    async fn no_question_left(&self, target: &HostPort) {
+    async fn question_obsolete(&self, target: &HostPort) {
         let Caller { services, .. } = &*self.caller;
         let (mut table, mut snapshots) = (services.grants.watch(), services.snapshots.clone());
         while matches!(self.judge(target), TargetVerdict::Ask(_)) {

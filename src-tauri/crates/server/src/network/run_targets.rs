@@ -21,15 +21,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of distinct hosts per run. Further hosts are denied. The limit bounds the work of judging all hosts
 /// again after each change.
-const MAX_SEEN: usize = 4096;
+const MAX_TARGETS: usize = 4096;
 
 /// Host list of a run, and the hosts that the run has connected to.
 pub struct RunTargets {
     resolver: Resolver,
     /// Rules from the run's host list. Connections to these hosts are allowed without asking the user.
-    free: HostRules,
+    listed: HostRules,
     patterns: Vec<String>,
-    seen: Mutex<HashSet<HostPort>>,
+    known_targets: Mutex<HashSet<HostPort>>,
 }
 
 /// Verdict on a connection.
@@ -51,25 +51,26 @@ impl RunTargets {
     /// # Errors
     /// Returns [`RuleError`] if a pattern is invalid.
     pub fn new(resolver: Resolver, patterns: Vec<String>) -> Result<Self, RuleError> {
-        let free = HostRules::new(&patterns, [""; 0], false)?;
-        Ok(Self { resolver, free, patterns, seen: Mutex::default() })
+        let listed = HostRules::new(&patterns, [""; 0], false)?;
+        Ok(Self { resolver, listed, patterns, known_targets: Mutex::default() })
     }
 
     /// Returns the host list, followed by the `hosts` that the list does not cover.
     pub(super) fn with_patterns(&self, hosts: Vec<String>) -> Vec<String> {
         let is_covered = |host: &String| {
             let target = HostPort::parse(host, Some(443));
-            target.is_ok_and(|target| matches!(self.free.judge(&target), HostDecision::Allow { .. }))
+            target.is_ok_and(|target| matches!(self.listed.judge(&target), HostDecision::Allow { .. }))
         };
         self.patterns.iter().cloned().chain(hosts.into_iter().filter(|host| !is_covered(host))).collect()
     }
 
     /// Stores a host, so that it is judged again after each change. Returns `false` if there are already too many
     /// hosts.
-    pub(super) fn note(&self, target: &HostPort) -> bool {
+    pub(super) fn remember(&self, target: &HostPort) -> bool {
         // Every update leaves the set consistent, so a poisoned lock is safe to use.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.contains(target) || (seen.len() < MAX_SEEN && seen.insert(target.clone()))
+        let mut known_targets = self.known_targets.lock().unwrap_or_else(PoisonError::into_inner);
+        known_targets.contains(target)
+            || (known_targets.len() < MAX_TARGETS && known_targets.insert(target.clone()))
     }
 
     /// Judges a connection by the current policy and grants.
@@ -87,14 +88,14 @@ impl RunTargets {
     /// Judges all known hosts and publishes the result to the proxy.
     pub(super) fn publish(&self, services: &Services, principal: &Principal, reach: &ReachableHosts) {
         // The lock is held until the end, so that an older state is never published after a newer one.
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known_targets = self.known_targets.lock().unwrap_or_else(PoisonError::into_inner);
         let (snapshot, table) = (services.snapshot(), services.grants.now());
         let grants = usable(principal, &table.grants);
         // The proxy does not connect to this computer, so local ports are omitted.
         let granted = grants.iter().filter_map(|grant| grant.for_proxy());
         let mut open: Vec<GrantedHost> = granted.filter(|grant| !grant.target.host.is_local()).collect();
         let known: HashSet<HostPort> =
-            seen.iter().cloned().chain(open.iter().map(|grant| grant.target.clone())).collect();
+            known_targets.iter().cloned().chain(open.iter().map(|grant| grant.target.clone())).collect();
         let mut denied = Vec::new();
         for target in known {
             match self.judge_in(&principal.server, (&snapshot, &grants), &target) {
@@ -144,7 +145,7 @@ impl RunTargets {
             Ok(Verdict::Escalate(escalation)) if escalation.is_managed() => {
                 TargetVerdict::Ask(Box::new(escalation))
             }
-            Ok(Verdict::Escalate(escalation)) => match self.free.judge(target) {
+            Ok(Verdict::Escalate(escalation)) => match self.listed.judge(target) {
                 HostDecision::Allow { by: PermittedBy::Rule(pattern) } => {
                     TargetVerdict::Allow(Basis::List(&pattern).id())
                 }

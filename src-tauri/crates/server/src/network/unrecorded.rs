@@ -1,6 +1,6 @@
 //! Network access to a remote server during an inspection or a login, without a session.
 
-use super::fixed;
+use super::fixed_rules;
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, Connections, Dialer, HostRules, Proxy, ProxyLimits, Record, RecordError,
     SystemResolver,
@@ -8,9 +8,9 @@ use ironcurtain_egress::{
 use std::sync::Arc;
 
 /// Discards all events, because an inspection has no audit log.
-struct OffRecord;
+struct DiscardRecord;
 
-impl Record for OffRecord {
+impl Record for DiscardRecord {
     fn record(&self, _: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         Box::pin(async { Ok(()) })
     }
@@ -19,7 +19,7 @@ impl Record for OffRecord {
 /// Returns a dialer with these rules.
 #[must_use]
 pub fn unrecorded_dialer(server: &str, rules: HostRules) -> Dialer {
-    let (rules, record) = fixed::rules(rules, Arc::new(OffRecord));
+    let (rules, record) = fixed_rules::rules(rules, Arc::new(DiscardRecord));
     Dialer::new(Proxy {
         server: server.to_owned(),
         rules,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Number of questions about files in one folder after which the folder becomes the first offer.
-const OFTEN: u32 = 2;
+const FOLDER_THRESHOLD: u32 = 2;
 
 /// Maximum number of folders for which questions are counted.
 const MAX_FOLDERS: usize = 10_000;
@@ -22,7 +22,7 @@ pub(super) struct AskedFolders {
 impl AskedFolders {
     /// Counts a question. Returns `true` if there have been enough questions about the folder to offer the folder
     /// first.
-    pub(super) fn is_often(&self, path: &str) -> bool {
+    pub(super) fn count_question(&self, path: &str) -> bool {
         let Some(folder) = Path::new(path).parent() else { return false };
         let folder = self.hasher.hash_one(folder);
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,6 +31,6 @@ impl AskedFolders {
         }
         let count = counts.entry(folder).or_default();
         *count += 1;
-        *count > OFTEN
+        *count > FOLDER_THRESHOLD
     }
 }

@@ -6,8 +6,8 @@
 
 use super::ServedFiles;
 use super::judge::{JudgedAccess, operation};
-use super::permissions::{JudgedVersions, Permitting};
-use super::searching::{Part, Search, SearchAnswer};
+use super::permissions::{JudgedVersions, PermitResult};
+use super::searching::{ReadRole, Search, SearchAnswer};
 use crate::run_notes::{calls_in_progress, claimed_reason, waiting_programs};
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
 use ironcurtain_consent::found_paths::{cache_around, project_around};
@@ -31,7 +31,7 @@ const MAX_ROUNDS: usize = 200;
 const MAX_QUESTIONS: usize = 3;
 
 /// Reason for denying further files.
-const FULL: &str = "the sandbox has been allowed too many different files";
+const FILE_LIMIT_REACHED: &str = "the sandbox has been allowed too many different files";
 
 /// Access that a program is waiting for.
 #[derive(Debug, Clone)]
@@ -42,13 +42,13 @@ pub(super) struct AskedByProgram {
 }
 
 /// Accesses that a question covers.
-pub(super) enum Together {
-    /// A single access. The receiver, if any, changes when a search starts that may include the access.
-    Alone(Option<watch::Receiver<u64>>),
+pub(super) enum QuestionSubject {
+    /// A single access. The receiver, if any, is incremented when a search that may include this read starts.
+    SingleFile(Option<watch::Receiver<u64>>),
     /// Accesses to several files in one folder. Contains a sentence that names the files.
-    With(String),
+    SeveralFiles(String),
     /// No access yet: the question is raised before the program opens the path. Contains the agent's reason, if any.
-    Raised(Option<String>),
+    BeforeAccess(Option<String>),
 }
 
 impl ServedFiles {
@@ -56,8 +56,8 @@ impl ServedFiles {
     /// returns.
     pub(super) async fn decide(self: &Arc<Self>, asked: AskedByProgram) -> AccessAnswer {
         let mut why = None;
-        self.pace.turn().await;
-        let answer = self.decided(&asked, &mut why).await;
+        self.pace.acquire().await;
+        let answer = self.judge_and_ask(&asked, &mut why).await;
         let allowed = answer != AccessAnswer::Denied;
         if allowed {
             self.pace.refund();
@@ -68,13 +68,17 @@ impl ServedFiles {
         }
         let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };
         counter.fetch_add(1, Ordering::Relaxed);
-        self.services.metrics.decided(if allowed { "allow" } else { "deny" });
+        self.services.metrics.count_decision(if allowed { "allow" } else { "deny" });
         self.services.changed();
         answer
     }
 
     /// Decides on an access. For a denial, sets `why`, unless the user has just denied the access.
-    async fn decided(self: &Arc<Self>, asked: &AskedByProgram, why: &mut Option<String>) -> AccessAnswer {
+    async fn judge_and_ask(
+        self: &Arc<Self>,
+        asked: &AskedByProgram,
+        why: &mut Option<String>,
+    ) -> AccessAnswer {
         let wanted = &asked.wanted;
         let (mut approved, mut answers) = (Vec::new(), 0);
         for _ in 0..MAX_ROUNDS {
@@ -107,7 +111,7 @@ impl ServedFiles {
                         self.record_denial(wanted, &denial, &judged).await;
                         return AccessAnswer::Denied;
                     }
-                    match self.one_or_all(asked, escalation, &judged).await {
+                    match self.ask_file_or_folder(asked, escalation, &judged).await {
                         Ok(Some(yes)) => {
                             answers += usize::from(!yes.is_empty());
                             approved = yes;
@@ -131,22 +135,24 @@ impl ServedFiles {
     }
 
     /// Asks about this access alone, or about the folder if many reads in it are waiting.
-    async fn one_or_all(
+    async fn ask_file_or_folder(
         self: &Arc<Self>,
         asked: &AskedByProgram,
         escalation: &Escalation,
         judged: &JudgedAccess,
     ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
         if asked.wanted.access != FileAccess::Read {
-            return self.question(asked, escalation, judged, Together::Alone(None)).await;
+            return self.question(asked, escalation, judged, QuestionSubject::SingleFile(None)).await;
         }
-        let answer = match self.searches.enter(&asked.wanted.path) {
-            Part::Alone(waiting) => {
-                let begun = Some(waiting.begun.clone());
-                return self.question(asked, escalation, judged, Together::Alone(begun)).await;
+        let answer = match self.searches.register(&asked.wanted.path) {
+            ReadRole::Alone(waiting) => {
+                let search_started = Some(waiting.started.clone());
+                return self
+                    .question(asked, escalation, judged, QuestionSubject::SingleFile(search_started))
+                    .await;
             }
-            Part::Joins { answer, is_named } => self.searched(answer, is_named).await,
-            Part::Asks(search) => self.search(asked, search).await?,
+            ReadRole::Joins { answer, is_named } => self.searched(answer, is_named).await,
+            ReadRole::Asks(search) => self.search(asked, search).await?,
         };
         match answer {
             SearchAnswer::Again => Ok(None),
@@ -169,7 +175,9 @@ impl ServedFiles {
             return Ok(SearchAnswer::Again);
         };
         let of_folder = AskedByProgram { wanted: folder, programs: asked.programs.clone() };
-        let answered = self.question(&of_folder, escalation, &judged, Together::With(search.waiting())).await;
+        let answered = self
+            .question(&of_folder, escalation, &judged, QuestionSubject::SeveralFiles(search.waiting()))
+            .await;
         let answer = match &answered {
             Ok(Some(values)) if !values.is_empty() => SearchAnswer::Once,
             Ok(_) => SearchAnswer::Again,
@@ -189,7 +197,7 @@ impl ServedFiles {
     ) -> Option<AccessAnswer> {
         let is_standing = permit.allowed_by() != AllowedBy::Answer;
         if is_standing && self.permissions.is_full(wanted) {
-            self.record_denial(wanted, &Denial::invalid(FULL), judged).await;
+            self.record_denial(wanted, &Denial::invalid(FILE_LIMIT_REACHED), judged).await;
             return Some(AccessAnswer::Denied);
         }
         let reason = permit.reason();
@@ -202,18 +210,18 @@ impl ServedFiles {
             tracing::error!(%problem, "failed to record an allowed access; denying it");
             return Some(AccessAnswer::Denied);
         }
-        if !self.services.grants.hold(permit.grants()) {
+        if !self.services.grants.are_active(permit.grants()) {
             return None;
         }
-        self.services.grants.used(permit.grants());
+        self.services.grants.count_use(permit.grants());
         if !is_standing {
             return Some(AccessAnswer::Once);
         }
         let versions = JudgedVersions { grants: judged.grants_version, snapshot: &judged.snapshot };
         match self.permit(wanted.clone(), versions) {
-            Permitting::Permitted => Some(AccessAnswer::Permitted),
+            PermitResult::Permitted => Some(AccessAnswer::Permitted),
             // If there are too many permitted accesses, the next round denies this access.
-            Permitting::Outdated | Permitting::Full => None,
+            PermitResult::Outdated | PermitResult::Full => None,
         }
     }
 
@@ -224,10 +232,10 @@ impl ServedFiles {
         AskedByProgram { wanted, programs }: &AskedByProgram,
         escalation: &Escalation,
         judged: &JudgedAccess,
-        together: Together,
+        subject: QuestionSubject,
     ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        self.services.metrics.decided("escalate");
+        self.services.metrics.count_decision("escalate");
         let exchange = self.services.exchange(&self.principal);
         let JudgedAccess { inspected, snapshot, .. } = judged;
         let requested = inspected.paths.requested(&escalation.values, FileWrites::default());
@@ -247,7 +255,7 @@ impl ServedFiles {
         let tool = operation(wanted.access).name();
         let scope = DenialScope::of_call(tool, &escalation.values, &grantable.requested, |_| true);
         let mut question = CallQuestion {
-            id: exchange.name()?,
+            id: exchange.new_question_id()?,
             principal: &self.principal,
             tool,
             escalation,
@@ -261,14 +269,14 @@ impl ServedFiles {
         .build();
         question.also.extend(judged.warning(&wanted.path));
         if judged.runs_later.is_some() {
-            only(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
+            retain_lifetimes(&mut question.offers, |lifetime| *lifetime == Lifetime::Once);
         }
-        if let Together::Raised(why) = &together {
+        if let QuestionSubject::BeforeAccess(why) = &subject {
             // Without a waiting access, a one-time approval would have no effect.
-            only(&mut question.offers, |lifetime| *lifetime != Lifetime::Once);
+            retain_lifetimes(&mut question.offers, |lifetime| *lifetime != Lifetime::Once);
             question.with.extend(why.iter().map(|why| claimed_reason(why)));
         }
-        only(&mut question.offers, |lifetime| self.notes.may_offer(lifetime));
+        retain_lifetimes(&mut question.offers, |lifetime| self.notes.may_offer(lifetime));
         if question.offers.is_empty() {
             return Err(ExchangeError::NoOffer);
         }
@@ -278,15 +286,15 @@ impl ServedFiles {
         let facts: Vec<String> = inspected.paths.iter().map(|found| file_state(&found.path)).collect();
         let denial = SessionDenial::of(&question, scope.clone(), None);
         let identity = QuestionKey::of(&question, &facts);
-        if let Together::With(files) = &together {
+        if let QuestionSubject::SeveralFiles(files) = &subject {
             question.also.push(files.clone());
             question.fits_a_batch = false;
         }
         question.with.extend(calls_in_progress(&(self.calls)()));
         question.with.extend(waiting_programs(programs));
         // Offer the folder first for a cache, because a program opens many files in it.
-        let is_often = self.asked.is_often(&wanted.path);
-        if (is_often || cache.is_some())
+        let count_question = self.asked.count_question(&wanted.path);
+        if (count_question || cache.is_some())
             && let Some(at) = question.offers.iter().position(|offer| offer.reach == Reach::Folders)
         {
             question.offers.get_mut(..=at).iter_mut().for_each(|offers| offers.rotate_right(1));
@@ -298,12 +306,12 @@ impl ServedFiles {
             entry,
             scope,
         };
-        let begun = match together {
-            Together::Alone(begun) => begun,
-            Together::With(_) | Together::Raised(_) => None,
+        let search_started = match subject {
+            QuestionSubject::SingleFile(search_started) => search_started,
+            QuestionSubject::SeveralFiles(_) | QuestionSubject::BeforeAccess(_) => None,
         };
-        let open = self.notes.waiting(&wanted.path, &self.services.broker);
-        let answer = exchange.ask(inquiry, self.no_question_left(wanted, begun)).await;
+        let open = self.notes.note_pending(&wanted.path, &self.services.broker);
+        let answer = exchange.ask(inquiry, self.question_obsolete(wanted, search_started)).await;
         drop(open);
         if matches!(&answer, Err(ExchangeError::NotApproved(why)) if why.is_answer()) {
             self.services.broker.stops().deny(denial);
@@ -317,21 +325,21 @@ impl ServedFiles {
             return Ok(Some(escalation.values.clone()));
         }
         // From now on, the new grant decides.
-        exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
+        exchange.grant(&approval, grantable.permissions_for(approval.offer.reach)).await?;
         Ok(Some(Vec::new()))
     }
 
     /// Completes when the access no longer needs its own question because of a new grant, a new policy or a question
     /// about its folder.
-    async fn no_question_left(
+    async fn question_obsolete(
         self: &Arc<Self>,
         wanted: &PermittedAccess,
-        begun: Option<watch::Receiver<u64>>,
+        search_started: Option<watch::Receiver<u64>>,
     ) {
         let mut begins = pin!(async {
-            match begun {
+            match search_started {
                 // Ignore the error, which occurs only if the sandbox has exited.
-                Some(mut begun) => _ = begun.changed().await,
+                Some(mut search_started) => _ = search_started.changed().await,
                 None => std::future::pending().await,
             }
         });
@@ -375,7 +383,7 @@ impl ServedFiles {
 }
 
 /// Removes all lifetimes that `accepted` rejects, and then offers that have no lifetime left.
-fn only(offers: &mut Vec<Offer>, accepted: impl Fn(&Lifetime) -> bool) {
+fn retain_lifetimes(offers: &mut Vec<Offer>, accepted: impl Fn(&Lifetime) -> bool) {
     offers.iter_mut().for_each(|offer| offer.lifetimes.retain(&accepted));
     offers.retain(|offer| !offer.lifetimes.is_empty());
 }

@@ -3,7 +3,7 @@
 //!
 //! - The programs can slow down the search, so the search has a time limit.
 
-use super::processes::inside;
+use super::processes::sandbox_processes;
 use ironcurtain_paths::CanonicalPath;
 use std::fs;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ fn find(supervisor: u32, folder: &CanonicalPath, is_in_time: &dyn Fn() -> bool) 
     };
     let name = |process: u32| fs::read_to_string(format!("/proc/{process}/comm")).ok();
     let mut names: Vec<String> = Vec::new();
-    for name in inside(supervisor, is_in_time).into_iter().filter(holds).filter_map(name) {
+    for name in sandbox_processes(supervisor, is_in_time).into_iter().filter(holds).filter_map(name) {
         let name = name.trim_end().to_owned();
         if !names.contains(&name) {
             names.push(name);

@@ -9,7 +9,7 @@ use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
 use ironcurtain_policy::{
     AllowedBy, Denial, DeniedBy, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict,
 };
-use ironcurtain_sandbox::autostart::{self, RunsLater};
+use ironcurtain_sandbox::autostart::{self, AutostartCondition};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) struct JudgedAccess {
     pub(super) grants_version: u64,
     /// Condition under which other programs run the file automatically. Each change to such a file requires its own
     /// approval.
-    pub(super) runs_later: Option<RunsLater>,
+    pub(super) runs_later: Option<AutostartCondition>,
 }
 
 impl JudgedAccess {
@@ -31,7 +31,7 @@ impl JudgedAccess {
     /// automatically or if its name already reveals this.
     pub(super) fn warning(&self, path: &str) -> Option<String> {
         let when = self.runs_later.as_ref()?.when;
-        let is_known = autostart::runs_later(path, Some(self.snapshot.home.as_str())).is_some();
+        let is_known = autostart::autostart_condition(path, Some(self.snapshot.home.as_str())).is_some();
         (!is_known).then(|| format!("This is a program that runs {when}."))
     }
 }
@@ -56,7 +56,7 @@ impl ServedFiles {
         let arguments = arguments(own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str));
         // The agent may change its own settings, even if other programs run them.
         let is_changed = wanted.access != FileAccess::Read && own_file.is_none();
-        let runs_later = if is_changed { self.startup.runs_later(&wanted.path) } else { None };
+        let runs_later = if is_changed { self.startup.autostart_condition(&wanted.path) } else { None };
         let (verdict, inspected) = match judged(&context, (wanted, own_file), &arguments) {
             Ok(judged) => judged,
             Err(denial) => (Verdict::Deny(denial), InspectedCall { arguments, paths: FoundPaths::default() }),
@@ -65,7 +65,7 @@ impl ServedFiles {
             // The denial of the path itself has the more specific reason.
             Verdict::Deny(_) => verdict,
             Verdict::Allow(_) | Verdict::Escalate(_) => {
-                match self.denial_by_place(wanted, own_file.is_some(), &context, &inspected.paths) {
+                match self.denial_by_path(wanted, own_file.is_some(), &context, &inspected.paths) {
                     Some(denial) => Verdict::Deny(denial),
                     None if runs_later.is_some() => asked_each_time(verdict),
                     None => verdict,
@@ -78,7 +78,7 @@ impl ServedFiles {
     /// Returns a denial if the server's entry makes the path inaccessible, or if changing the folder would affect a
     /// path in it that must not change. A missing path counts as a folder, because a folder with files can be moved
     /// there.
-    fn denial_by_place(
+    fn denial_by_path(
         &self,
         wanted: &PermittedAccess,
         is_own: bool,

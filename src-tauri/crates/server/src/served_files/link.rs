@@ -34,7 +34,7 @@ pub(super) async fn serve(
             line = lines.next() => {
                 let line = match line? {
                     Some(Line::Whole(line, _)) => line,
-                    Some(Line::TooLong { .. } | Line::NoRoom { .. }) => return Err(io::ErrorKind::InvalidData.into()),
+                    Some(Line::TooLong { .. } | Line::NoMemory { .. }) => return Err(io::ErrorKind::InvalidData.into()),
                     None => return Ok(()),
                 };
                 match serde_json::from_slice(&line)? {
@@ -43,7 +43,7 @@ pub(super) async fn serve(
                         let asked = AskedByProgram { wanted: PermittedAccess { path, access }, programs };
                         let answering = asking.spawn(async move {
                             let answer = files.decide(asked).await;
-                            files.tell(ToView::Answer { id, answer });
+                            files.send_to_view(ToView::Answer { id, answer });
                             id
                         });
                         open.insert(id, answering);

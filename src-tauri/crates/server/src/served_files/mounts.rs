@@ -46,7 +46,7 @@ pub(super) struct GrantedMounts {
 
 impl GrantedMounts {
     pub(super) fn of(files: &ServedFiles) -> Self {
-        files.tell(ToView::Mounted { paths: files.mounted_from_start() });
+        files.send_to_view(ToView::Mounted { paths: files.mounted_from_start() });
         Self {
             mounted: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -65,7 +65,7 @@ impl GrantedMounts {
     }
 
     /// Completes when a mounted folder is no longer at its path.
-    pub(super) fn moved(&self) -> impl Future<Output = ()> + use<> {
+    pub(super) fn wait_until_replaced(&self) -> impl Future<Output = ()> + use<> {
         let mounted = self.mounted.clone();
         async move {
             if mounted.is_empty() {
@@ -88,7 +88,7 @@ impl GrantedMounts {
         let ended: Vec<CanonicalPath> = self.mounted.extract_if(.., is_ended).map(|(path, _)| path).collect();
         for path in &ended {
             if let Err(holders) = files.unmount(path).await {
-                files.end_holding(path, &holders).await;
+                files.end_for_holders(path, &holders).await;
             }
         }
         let is_cancelled = self.next.as_ref().is_some_and(|(path, _)| !wanted.contains(path));
@@ -122,7 +122,7 @@ impl GrantedMounts {
         if let Some(path) = wanted.iter().find(is_new).filter(|_| self.mounted.len() < MAX_COUNT) {
             self.reservations += 1;
             self.next = Some((path.clone(), self.reservations));
-            files.tell(ToView::Reserve { path: path.as_str().to_owned(), number: self.reservations });
+            files.send_to_view(ToView::Reserve { path: path.as_str().to_owned(), number: self.reservations });
         }
     }
 
@@ -130,7 +130,7 @@ impl GrantedMounts {
     pub(super) fn report(&mut self, files: &ServedFiles) {
         self.next = None;
         let mounted = self.mounted.keys().map(|path| path.as_str().to_owned());
-        files.tell(ToView::Mounted { paths: mounted.chain(files.mounted_from_start()).collect() });
+        files.send_to_view(ToView::Mounted { paths: mounted.chain(files.mounted_from_start()).collect() });
     }
 }
 
@@ -148,8 +148,9 @@ impl ServedFiles {
     fn to_mount(&self, table: &GrantTable) -> BTreeSet<CanonicalPath> {
         // Skip grants that expire: if a program were still using the folder at that time, the sandbox would be
         // terminated.
-        let lasts = |grant: &&StandingGrant| grant.expires_ms.is_none() && self.may_use(&grant.subject);
-        let table = &GrantTable::of(table.grants.iter().filter(lasts).cloned().collect());
+        let is_permanent =
+            |grant: &&StandingGrant| grant.expires_ms.is_none() && self.may_use(&grant.subject);
+        let table = &GrantTable::of(table.grants.iter().filter(is_permanent).cloned().collect());
         let folders = table.grants.iter().filter_map(StandingGrant::files);
         let changed = folders.filter(|files| files.kind == GrantKind::Tree && files.access.write);
         // Outer folders come first.
@@ -176,8 +177,9 @@ impl ServedFiles {
 
     /// Mounts a folder. Returns `false` if that fails.
     async fn mount(&self, path: &CanonicalPath) -> bool {
-        let mount = Mount::new(path.as_str(), MountAccess::ReadWrite).keeping(self.kept_in(path));
-        match self.order(ControlOp::Add(mount)).await {
+        let mount =
+            Mount::new(path.as_str(), MountAccess::ReadWrite).with_pinned(self.read_only_paths_in(path));
+        match self.send_order(ControlOp::Add(mount)).await {
             Some(ControlAnswer::Added) => true,
             // The view continues to serve the folder.
             Some(ControlAnswer::Refused { message, .. }) => {
@@ -195,7 +197,7 @@ impl ServedFiles {
     /// Unmounts a folder. The error contains the names of the programs that are still using it.
     pub(super) async fn unmount(&self, path: &CanonicalPath) -> Result<(), Vec<String>> {
         let holders = holders(self.pid, path).await;
-        let answer = self.order(ControlOp::Remove { path: path.as_str().to_owned() }).await;
+        let answer = self.send_order(ControlOp::Remove { path: path.as_str().to_owned() }).await;
         if let Some(ControlAnswer::Removed { proof: UnmountProof::Proved }) = answer {
             return Ok(());
         }
@@ -203,23 +205,23 @@ impl ServedFiles {
     }
 
     /// Terminates the sandbox because a program is still using a revoked folder.
-    pub(super) async fn end_holding(&self, path: &CanonicalPath, holders: &[String]) {
+    pub(super) async fn end_for_holders(&self, path: &CanonicalPath, holders: &[String]) {
         let holders = if holders.is_empty() { "a program".to_owned() } else { holders.join(", ") };
         let why = format!("{holders} still used {path} after it was revoked");
         tracing::error!(session = self.id, why, "terminating the sandbox");
-        self.end_because(visible::line(&why));
-        self.gone.cancelled().await;
+        self.end_with_reason(visible::line(&why));
+        self.exited.cancelled().await;
     }
 
     /// Sends an order to the supervisor and returns its response, or `None` if the sandbox has exited.
-    async fn order(&self, op: ControlOp) -> Option<ControlAnswer> {
+    async fn send_order(&self, op: ControlOp) -> Option<ControlAnswer> {
         let (answer, answered) = oneshot::channel();
         self.to_sandbox.send((op, answer)).ok()?;
         answered.await.ok().flatten()
     }
 
     /// Returns the paths in a folder that must stay read-only.
-    fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
+    fn read_only_paths_in(&self, folder: &CanonicalPath) -> Vec<String> {
         let snapshot = self.services.snapshot();
         snapshot.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
     }

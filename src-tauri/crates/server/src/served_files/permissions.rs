@@ -21,18 +21,18 @@ const MAX_PATHS_LEN: usize = 16 << 20;
 /// Permitted accesses, and the version of the grants that the file view has applied.
 #[derive(Debug)]
 pub(super) struct Permissions {
-    permitted: Mutex<Permitted>,
+    permitted: Mutex<PermittedAccesses>,
     applied: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Permitted {
+struct PermittedAccesses {
     accesses: HashSet<PermittedAccess>,
     /// Total length of the paths.
     length: usize,
 }
 
-impl Permitted {
+impl PermittedAccesses {
     /// Returns `true` if the access is permitted or can be added.
     fn has_room_for(&self, access: &PermittedAccess) -> bool {
         let is_within = self.accesses.len() < MAX_COUNT && self.length + access.path.len() <= MAX_PATHS_LEN;
@@ -67,7 +67,7 @@ pub(super) struct JudgedVersions<'a> {
 
 /// Result of adding a permitted access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Permitting {
+pub(super) enum PermitResult {
     Permitted,
     /// Grants or policy have changed, so the access must be judged again.
     Outdated,
@@ -78,7 +78,7 @@ pub(super) enum Permitting {
 impl Permissions {
     /// Creates the permissions of a new view. `permitted` is judged before the file view receives it.
     pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
-        let mut all = Permitted::default();
+        let mut all = PermittedAccesses::default();
         permitted.for_each(|access| _ = all.insert(access));
         Self { permitted: Mutex::new(all), applied: watch::Sender::new(0) }
     }
@@ -101,18 +101,18 @@ impl Permissions {
 
 impl ServedFiles {
     /// Permits an access until it is revoked.
-    pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> Permitting {
+    pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> PermitResult {
         let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_current = self.services.grants.now().version == judged.grants
             && Arc::ptr_eq(&self.services.snapshot(), judged.snapshot);
         if !is_current {
-            return Permitting::Outdated;
+            return PermitResult::Outdated;
         }
         if !permitted.insert(access.clone()) {
-            return Permitting::Full;
+            return PermitResult::Full;
         }
-        self.tell(ToView::Permit(access));
-        Permitting::Permitted
+        self.send_to_view(ToView::Permit(access));
+        PermitResult::Permitted
     }
 
     /// Judges all permitted accesses again whenever grants or policy change.
@@ -133,7 +133,7 @@ impl ServedFiles {
             // Ignore the error: it occurs only while the daemon exits, which also terminates the sandbox.
             let _ = tokio::task::spawn_blocking(move || files.judge_again(version)).await;
             mounts.add(&self, &wanted, version).await;
-            let moved = mounts.moved();
+            let moved = mounts.wait_until_replaced();
             let changed = tokio::select! {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
@@ -156,21 +156,24 @@ impl ServedFiles {
         let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();
         let mut permitted = permitted();
         ended.iter().for_each(|access| permitted.remove(access));
-        self.tell(ToView::Permissions { version, permitted: permitted.accesses.iter().cloned().collect() });
+        self.send_to_view(ToView::Permissions {
+            version,
+            permitted: permitted.accesses.iter().cloned().collect(),
+        });
     }
 
     /// Waits until the file view no longer uses grants older than this version, or the sandbox has exited.
-    pub async fn is_within(&self, version: u64) {
+    pub async fn wait_until_enforced(&self, version: u64) {
         let mut applied = self.permissions.applied.subscribe();
         tokio::select! {
             // Ignore the result: the sender exists as long as this value.
             _ = applied.wait_for(|applied| *applied >= version) => {}
-            () = self.gone.cancelled() => {}
+            () = self.exited.cancelled() => {}
         }
     }
 
     /// Sends a message to the file view.
-    pub(super) fn tell(&self, message: ToView) {
+    pub(super) fn send_to_view(&self, message: ToView) {
         // Ignore the error, which occurs only if the sandbox has exited.
         let _ = self.to_view.send(message);
     }
@@ -184,12 +187,12 @@ mod tests {
     #[test]
     fn permitted_paths_are_limited_in_number_and_length() {
         let access = |path: String| PermittedAccess { path, access: FileAccess::Read };
-        let mut short = Permitted::default();
+        let mut short = PermittedAccesses::default();
         assert!((0..MAX_COUNT).all(|number| short.insert(access(number.to_string()))));
         assert!(!short.insert(access("more".into())) && short.insert(access("7".into())));
         short.remove(&access("7".into()));
         assert!(short.insert(access("more".into())));
-        let mut long = Permitted::default();
+        let mut long = PermittedAccesses::default();
         let path = |number: usize| format!("{number:04096}");
         assert!((0..MAX_PATHS_LEN / 4096).all(|number| long.insert(access(path(number)))));
         assert!(!long.insert(access("x".into())));

@@ -6,7 +6,7 @@ use std::fs;
 
 /// Returns the processes in the sandbox: descendants of the supervisor that are in another PID namespace. `is_in_time`
 /// is called for each thread. If it returns `false`, the list is incomplete.
-pub fn inside(supervisor: u32, is_in_time: &dyn Fn() -> bool) -> Vec<u32> {
+pub fn sandbox_processes(supervisor: u32, is_in_time: &dyn Fn() -> bool) -> Vec<u32> {
     let (mut found, mut seen) = (vec![supervisor], HashSet::from([supervisor]));
     let mut at = 0;
     while let Some(process) = found.get(at).copied() {
@@ -14,12 +14,12 @@ pub fn inside(supervisor: u32, is_in_time: &dyn Fn() -> bool) -> Vec<u32> {
         found.extend(children);
         at += 1;
     }
-    found.retain(|process| is_in_time() && is_inside(*process, supervisor));
+    found.retain(|process| is_in_time() && is_in_sandbox(*process, supervisor));
     found
 }
 
 /// Returns `true` if a process runs in the sandbox of this supervisor.
-pub fn is_inside(process: u32, supervisor: u32) -> bool {
+pub fn is_in_sandbox(process: u32, supervisor: u32) -> bool {
     let namespace = namespace(process);
     namespace.is_some() && namespace != self::namespace(supervisor)
 }

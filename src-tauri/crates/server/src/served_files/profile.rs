@@ -269,11 +269,11 @@ impl ProfileGrants {
         let ids: BTreeSet<&str> = grants.grants.iter().map(|grant| grant.id.as_str()).collect();
         // `is_restricted` accesses the disk, so it is not called while a lock is held.
         let (mounted, programs) = (lock(&self.mounted).clone(), lock(&self.programs).clone());
-        let is_over = |(id, path): &(String, CanonicalPath)| {
+        let has_ended = |(id, path): &(String, CanonicalPath)| {
             !ids.contains(id.as_str()) || is_restricted(path, &EVERYTHING)
         };
         let mounted =
-            mounted.into_iter().filter(is_over).filter_map(|(id, _)| lock(&self.mounted).remove(&id));
+            mounted.into_iter().filter(has_ended).filter_map(|(id, _)| lock(&self.mounted).remove(&id));
         let programs = programs.into_iter().filter(|path| is_restricted(path, &[FileOperation::Read]));
         mounted.chain(programs.filter(|path| lock(&self.programs).remove(path))).collect()
     }
@@ -299,7 +299,7 @@ impl ServedFiles {
         let revoked = tokio::task::spawn_blocking(find).await.unwrap_or_default();
         for path in &revoked {
             if let Err(holders) = self.unmount(path).await {
-                self.end_holding(path, &holders).await;
+                self.end_for_holders(path, &holders).await;
             }
         }
         !revoked.is_empty()
@@ -322,9 +322,9 @@ fn grant(principal: &Principal, files: Files, provenance: String) -> io::Result<
 
 fn entry_of(grant: &StandingGrant, principal: &Principal) -> Entry {
     let mut entry =
-        principal.entry(Event::Grant, format!("{}, {}", grant.provenance, grant.lifetime.words()));
+        principal.entry(Event::Grant, format!("{}, {}", grant.provenance, grant.lifetime.label()));
     entry.grant_id = Some(grant.id.clone());
-    grant.what.note_in(&mut entry);
+    grant.what.add_to_entry(&mut entry);
     entry
 }
 

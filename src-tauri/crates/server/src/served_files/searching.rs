@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 /// Minimum number of files with waiting reads before the reads are combined. A lower limit on questions reduces this
 /// minimum.
-const MANY: usize = 20;
+const COMBINE_THRESHOLD: usize = 20;
 
 /// Maximum number of remembered folders that the user cannot be asked about.
 const MAX_UNASKABLE: usize = 1_000;
@@ -21,23 +21,23 @@ const MAX_NAMES_LEN: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Searches {
     many: usize,
-    state: Mutex<State>,
+    state: Mutex<SearchState>,
     /// Number of searches that have started so far.
-    begun: watch::Sender<u64>,
+    started: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SearchState {
     waiting: BTreeMap<u64, String>,
     last: u64,
-    current: Option<Current>,
+    current: Option<FolderQuestion>,
     /// Folders that the user cannot be asked about.
     unaskable: HashSet<PathBuf>,
 }
 
 /// Latest question about a folder.
 #[derive(Debug)]
-struct Current {
+struct FolderQuestion {
     folder: PathBuf,
     /// Files that the question names.
     named: HashSet<String>,
@@ -55,7 +55,7 @@ pub(super) enum SearchAnswer {
 }
 
 /// Role of a waiting read.
-pub(super) enum Part<'a> {
+pub(super) enum ReadRole<'a> {
     /// The read needs its own question.
     Alone(WaitingRead<'a>),
     /// The read waits for the answer about the folder. `is_named` is `true` if the question names the file.
@@ -76,8 +76,8 @@ pub(super) struct Search {
 pub(super) struct WaitingRead<'a> {
     searches: &'a Searches,
     id: u64,
-    /// Changes when a search starts that may include the read.
-    pub(super) begun: watch::Receiver<u64>,
+    /// Incremented when a search that may include this read starts.
+    pub(super) started: watch::Receiver<u64>,
 }
 
 impl Search {
@@ -85,7 +85,7 @@ impl Search {
     pub(super) fn waiting(&self) -> String {
         let name = |file: &String| {
             let name = Path::new(file).strip_prefix(&self.folder).ok().and_then(Path::to_str);
-            visible::quoted(&visible::whole_path(name.unwrap_or(file)))
+            visible::quoted(&visible::isolated_path(name.unwrap_or(file)))
         };
         let names: Vec<String> = self.files.iter().map(name).collect();
         let count = names.len();
@@ -104,30 +104,30 @@ impl Search {
 impl Searches {
     /// Creates the state. `limit` is the number of questions per minute above which questions are denied automatically.
     pub(super) fn new(limit: usize) -> Self {
-        let many = MANY.min(limit.saturating_sub(1)).max(2);
-        Self { many, state: Mutex::default(), begun: watch::Sender::new(0) }
+        let many = COMBINE_THRESHOLD.min(limit.saturating_sub(1)).max(2);
+        Self { many, state: Mutex::default(), started: watch::Sender::new(0) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SearchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a read that needs an answer, and returns its role.
-    pub(super) fn enter(&self, path: &str) -> Part<'_> {
+    /// Adds a read that needs an answer and returns its role.
+    pub(super) fn register(&self, path: &str) -> ReadRole<'_> {
         let mut state = self.lock();
         // A question is open until it is answered or dropped.
         let is_open = |answer: &watch::Receiver<Option<SearchAnswer>>| {
             answer.has_changed().is_ok() && answer.borrow().is_none()
         };
-        if let Some(Current { folder, named, answer }) = &state.current
+        if let Some(FolderQuestion { folder, named, answer }) = &state.current
             && is_open(answer)
             && Path::new(path).starts_with(folder)
         {
-            return Part::Joins { answer: answer.clone(), is_named: named.contains(path) };
+            return ReadRole::Joins { answer: answer.clone(), is_named: named.contains(path) };
         }
         let mut paths: HashSet<&str> = state.waiting.values().map(String::as_str).collect();
         paths.insert(path);
-        let folder = common(&paths);
+        let folder = common_folder(&paths);
         let is_one_open = state.current.as_ref().is_some_and(|current| is_open(&current.answer));
         if paths.len() >= self.many
             && paths.iter().map(|path| path.len()).sum::<usize>() <= MAX_NAMES_LEN
@@ -139,14 +139,14 @@ impl Searches {
             let mut files: Vec<String> = named.iter().cloned().collect();
             files.sort();
             let (answer, answered) = watch::channel(None);
-            state.current = Some(Current { folder, named, answer: answered });
-            self.begun.send_modify(|begun| *begun += 1);
-            return Part::Asks(Search { folder: text, files, answer });
+            state.current = Some(FolderQuestion { folder, named, answer: answered });
+            self.started.send_modify(|started| *started += 1);
+            return ReadRole::Asks(Search { folder: text, files, answer });
         }
         state.last += 1;
         let id = state.last;
         state.waiting.insert(id, path.to_owned());
-        Part::Alone(WaitingRead { searches: self, id, begun: self.begun.subscribe() })
+        ReadRole::Alone(WaitingRead { searches: self, id, started: self.started.subscribe() })
     }
 
     /// Records that the user cannot be asked about this folder.
@@ -167,15 +167,15 @@ impl Drop for WaitingRead<'_> {
 }
 
 /// Returns the deepest folder that contains all paths.
-fn common(paths: &HashSet<&str>) -> PathBuf {
+fn common_folder(paths: &HashSet<&str>) -> PathBuf {
     let mut folders = paths.iter().map(|path| Path::new(*path).parent().unwrap_or(Path::new("/")));
-    let mut common = folders.next().unwrap_or(Path::new("/"));
+    let mut common_folder = folders.next().unwrap_or(Path::new("/"));
     for folder in folders {
-        while !folder.starts_with(common) {
-            common = common.parent().unwrap_or(Path::new("/"));
+        while !folder.starts_with(common_folder) {
+            common_folder = common_folder.parent().unwrap_or(Path::new("/"));
         }
     }
-    common.to_owned()
+    common_folder.to_owned()
 }
 
 impl ServedFiles {
@@ -206,13 +206,13 @@ mod tests {
         for number in 0..19 {
             // Repeated reads of the same file count once.
             for _ in 0..2 {
-                let Part::Alone(one) = searches.enter(&format!("/h/d/{number}/x")) else {
+                let ReadRole::Alone(one) = searches.register(&format!("/h/d/{number}/x")) else {
                     panic!("{number}")
                 };
                 waiting.push(one);
             }
         }
-        let Part::Asks(search) = searches.enter("/h/d/y") else { panic!() };
+        let ReadRole::Asks(search) = searches.register("/h/d/y") else { panic!() };
         assert_eq!((search.folder.as_str(), search.files.len()), ("/h/d", 20));
         let waiting_files = search.waiting();
         assert!(
@@ -220,17 +220,17 @@ mod tests {
             "{waiting_files}"
         );
         // A one-time answer does not cover a file that the question does not name.
-        let Part::Joins { is_named: true, .. } = searches.enter("/h/d/7/x") else { panic!() };
-        let Part::Joins { answer, is_named: false } = searches.enter("/h/d/z") else { panic!() };
+        let ReadRole::Joins { is_named: true, .. } = searches.register("/h/d/7/x") else { panic!() };
+        let ReadRole::Joins { answer, is_named: false } = searches.register("/h/d/z") else { panic!() };
         // A file in another folder needs its own question.
-        assert!(matches!(searches.enter("/other"), Part::Alone(_)));
+        assert!(matches!(searches.register("/other"), ReadRole::Alone(_)));
         search.answer(SearchAnswer::Once);
         assert_eq!(*answer.borrow(), Some(SearchAnswer::Once));
         // The next question is about the folder again, unless such a question is not possible.
-        let Part::Asks(search) = searches.enter("/h/d/y") else { panic!() };
+        let ReadRole::Asks(search) = searches.register("/h/d/y") else { panic!() };
         drop(search);
         searches.is_unaskable("/h/d");
-        assert!(matches!(searches.enter("/h/d/y"), Part::Alone(_)));
+        assert!(matches!(searches.register("/h/d/y"), ReadRole::Alone(_)));
         drop(waiting);
         assert_eq!(searches.lock().waiting.len(), 0);
     }
@@ -238,22 +238,23 @@ mod tests {
     #[test]
     fn few_questions_are_enough_if_more_would_be_denied() {
         let searches = Searches::new(5);
-        let waiting: Vec<Part<'_>> = (0..3).map(|number| searches.enter(&format!("/d/{number}"))).collect();
-        assert!(waiting.iter().all(|part| matches!(part, Part::Alone(_))));
-        assert!(matches!(searches.enter("/d/more"), Part::Asks(_)));
+        let waiting: Vec<ReadRole<'_>> =
+            (0..3).map(|number| searches.register(&format!("/d/{number}"))).collect();
+        assert!(waiting.iter().all(|part| matches!(part, ReadRole::Alone(_))));
+        assert!(matches!(searches.register("/d/more"), ReadRole::Asks(_)));
     }
 
     #[test]
     fn files_with_very_long_names_need_their_own_questions() {
         let searches = Searches::new(5);
         let long = |number: usize| format!("/d/{number}{}", "x".repeat(2000));
-        let waiting: Vec<Part<'_>> = (0..9).map(|number| searches.enter(&long(number))).collect();
-        assert!(waiting.iter().all(|part| matches!(part, Part::Alone(_))));
+        let waiting: Vec<ReadRole<'_>> = (0..9).map(|number| searches.register(&long(number))).collect();
+        assert!(waiting.iter().all(|part| matches!(part, ReadRole::Alone(_))));
     }
 
     #[test]
     fn the_common_folder_is_the_deepest_one() {
-        let of = |paths: &[&str]| common(&paths.iter().copied().collect());
+        let of = |paths: &[&str]| common_folder(&paths.iter().copied().collect());
         assert_eq!(of(&["/a/b/c", "/a/b/d"]), Path::new("/a/b"));
         assert_eq!(of(&["/a/b/c", "/a/bc/d"]), Path::new("/a"));
         assert_eq!(of(&["/a", "/b/c"]), Path::new("/"));

@@ -1,7 +1,7 @@
 //! Actor that owns a server's process and mounts.
 //!
-//! - Only active grants, leases of in-flight calls and folders that the policy opens add mounts (see [`reconcile`]).
-//! - A policy change is handled like a grant change: paths that the policy no longer opens are unmounted, and the
+//! - Only active grants, leases of in-flight calls and folders that the policy permits add mounts (see [`reconcile`]).
+//! - A policy change is handled like a grant change: paths that the policy no longer permits are unmounted, and the
 //!   unmount is proven.
 //! - A restarted process receives the same `initialize` as the first one.
 
@@ -24,19 +24,19 @@ pub use served::AskingOptions;
 
 use super::control::SupervisorControl;
 pub use super::down::{DownReason, ServerExit};
-use super::mounted::Mounted;
+use super::mounted::MountRecord;
 use super::replay::{HandshakeOutcome, Replay};
 use super::roots::ServerView;
 use super::{MountLease, ServerError};
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_mcp::wire::ProtocolVersion;
 use ironcurtain_paths::CanonicalPath;
 use reconcile::ServerRules;
 use recreating::RecreatedFiles;
-use running::{Handshake, News, Running, news, uncovered};
+use running::{Handshake, ProcessEvent, Running, masks_may_be_lost, next_event};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// Minimum uptime. A server that repeatedly exits sooner is restarted only after a delay.
-const STEADY: Duration = Duration::from_secs(2);
+const MIN_UPTIME: Duration = Duration::from_secs(2);
 
 /// Maximum number of consecutive processes that exit before they answer `initialize`.
 const MAX_HANDSHAKES: u32 = 3;
@@ -67,9 +67,9 @@ pub(super) enum ServerState {
 pub(super) enum Command {
     Initialize,
     Initialized,
-    Start(oneshot::Sender<Result<(), DownReason>>),
+    StartOptions(oneshot::Sender<Result<(), DownReason>>),
     Restart(oneshot::Sender<Result<(), DownReason>>),
-    Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
+    Lease(Vec<MountRequest>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
     /// Updates the mounts for a call that needs no further access, without waiting for the server to confirm its roots.
     Refresh(oneshot::Sender<()>),
     Release(u64),
@@ -88,9 +88,9 @@ pub(super) fn start(
     let starts = Arc::<AtomicU64>::default();
     let server_rules = ServerRules::of(&options.snapshots.borrow(), &options.server.name);
     let actor = Actor {
-        _files: SessionFiles::of(&options.containment),
+        _files: SessionFiles::new(&options.containment),
         server_rules,
-        hides_too_little: false,
+        must_hide_more: false,
         options,
         replay,
         commands,
@@ -102,18 +102,18 @@ pub(super) fn start(
         running: None,
         mounted: Vec::new(),
         leases: BTreeMap::new(),
-        named: BTreeSet::new(),
+        approved_files: BTreeSet::new(),
         next_lease: 0,
         asks_for_roots: None,
         confirmed_version: 0,
-        announced: 0,
+        announced_version: 0,
         started: Instant::now(),
-        quick_ends: 0,
-        unanswered: 0,
+        early_exits: 0,
+        failed_handshakes: 0,
         restarts: 0,
         starts: starts.clone(),
         recreating: RecreatedFiles::default(),
-        tries: 0,
+        start_attempts: 0,
     };
     let task = tokio::spawn(actor.run()).abort_handle();
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
@@ -130,8 +130,8 @@ pub(super) struct ActorView {
 
 /// Paths that one in-flight call needs, and the autostart files among them that the user approved.
 struct Leased {
-    needs: Vec<Need>,
-    named: Vec<CanonicalPath>,
+    mounts: Vec<MountRequest>,
+    approved_files: Vec<CanonicalPath>,
 }
 
 struct Actor {
@@ -148,22 +148,22 @@ struct Actor {
     running: Option<Running>,
     server_rules: ServerRules,
     /// `true` if more paths must be hidden now than when the process was started.
-    hides_too_little: bool,
-    mounted: Vec<Mounted>,
+    must_hide_more: bool,
+    mounted: Vec<MountRecord>,
     leases: BTreeMap<u64, Leased>,
     /// Autostart files that are not quarantined, because the user approved them.
-    named: BTreeSet<CanonicalPath>,
+    approved_files: BTreeSet<CanonicalPath>,
     next_lease: u64,
     /// `true` if the server requests roots, `false` if it does not, or `None` if that is unknown.
     asks_for_roots: Option<bool>,
     /// Newest version of the roots that the process has confirmed, or has had enough time to confirm.
     confirmed_version: u64,
     /// Version of the roots at the time of the last `roots/list_changed` notification to the process.
-    announced: u64,
+    announced_version: u64,
     started: Instant,
-    quick_ends: u32,
+    early_exits: u32,
     /// Number of consecutive processes that exited before they answered `initialize`.
-    unanswered: u32,
+    failed_handshakes: u32,
     /// Number of restarts because the server kept using revoked access.
     restarts: u64,
     /// Number of started processes. Shared with the handle.
@@ -171,7 +171,7 @@ struct Actor {
     /// Limits that apply because the server recreated quarantined files.
     recreating: RecreatedFiles,
     /// Number of attempts to start a process, used for unique sandbox names.
-    tries: u64,
+    start_attempts: u64,
     /// Files for an `srt` sandbox. They are removed after the process has been killed.
     _files: Option<SessionFiles>,
 }
@@ -186,7 +186,7 @@ impl Actor {
         Box::pin(self.reconcile()).await;
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         loop {
-            let check = self.running.as_mut().and_then(Running::check);
+            let check = self.running.as_mut().and_then(Running::mask_alert);
             tokio::select! {
                 command = next_command(&mut self.postponed, &mut self.inbox) => match command {
                     Some(command) => Box::pin(self.handle(command)).await,
@@ -211,11 +211,11 @@ impl Actor {
                         Box::pin(self.reconcile()).await;
                     }
                 }
-                () = uncovered(check) => Box::pin(self.check()).await,
-                news = news(self.running.as_mut()) => match news {
-                    News::Handshake(outcome) => Box::pin(self.handshake_ended(outcome)).await,
-                    News::Files(event) => Box::pin(self.files_event(event)).await,
-                    News::Ended => Box::pin(self.process_ended()).await,
+                () = masks_may_be_lost(check) => Box::pin(self.check()).await,
+                next_event = next_event(self.running.as_mut()) => match next_event {
+                    ProcessEvent::Handshake(outcome) => Box::pin(self.handshake_ended(outcome)).await,
+                    ProcessEvent::Files(event) => Box::pin(self.files_event(event)).await,
+                    ProcessEvent::Exited => Box::pin(self.process_ended()).await,
                 },
             }
         }
@@ -240,7 +240,7 @@ impl Actor {
         match command {
             Command::Initialize => match self.running.take() {
                 // The process received the latest `initialize` when it was started.
-                Some(running) if running.initialize_number == Some(self.replay.number()) => {
+                Some(running) if running.initialize_number == Some(self.replay.initialize_count()) => {
                     self.running = Some(running)
                 }
                 Some(mut running) => {
@@ -254,7 +254,7 @@ impl Actor {
                 }
             },
             Command::Initialized => self.reconcile().await,
-            Command::Start(reply) => {
+            Command::StartOptions(reply) => {
                 if self.running.is_none() {
                     self.start_server().await;
                     self.reconcile().await;
@@ -267,8 +267,8 @@ impl Actor {
                 self.reconcile().await;
                 let _ = reply.send(self.outcome());
             }
-            Command::Lease(needs, named, reply) => {
-                let outcome = self.lease(needs, named).await;
+            Command::Lease(mounts, approved_files, reply) => {
+                let outcome = self.lease(mounts, approved_files).await;
                 // If the caller was cancelled, dropping the lease releases it.
                 let _ = reply.send(outcome);
             }
@@ -287,20 +287,20 @@ impl Actor {
 
     async fn lease(
         &mut self,
-        needs: Vec<Need>,
-        named: Vec<CanonicalPath>,
+        mounts: Vec<MountRequest>,
+        approved_files: Vec<CanonicalPath>,
     ) -> Result<MountLease, ServerError> {
         self.next_lease += 1;
         let id = self.next_lease;
-        let commands = self.commands.upgrade().ok_or(ServerError::Ending)?;
-        let lease = MountLease { id, needs: needs.clone(), commands };
-        self.leases.insert(id, Leased { needs: needs.clone(), named });
+        let commands = self.commands.upgrade().ok_or(ServerError::SessionClosing)?;
+        let lease = MountLease { id, mounts: mounts.clone(), commands };
+        self.leases.insert(id, Leased { mounts: mounts.clone(), approved_files });
         self.reconcile().await;
         let failed = self.applied.borrow().failed.clone();
-        match needs.iter().find_map(|n| failed.get_key_value(&n.path)) {
+        match mounts.iter().find_map(|n| failed.get_key_value(&n.path)) {
             None => Ok(lease),
             Some((path, reason)) => {
-                Err(ServerError::NotShown { path: path.as_str().to_owned(), reason: reason.clone() })
+                Err(ServerError::NotMounted { path: path.as_str().to_owned(), reason: reason.clone() })
             }
         }
     }
@@ -311,22 +311,22 @@ impl Actor {
         match outcome {
             HandshakeOutcome::Accepted => {
                 running.handshake = Handshake::Complete;
-                self.unanswered = 0;
+                self.failed_handshakes = 0;
                 self.reconcile().await;
             }
             HandshakeOutcome::Rejected => running.handshake = Handshake::None,
             HandshakeOutcome::Failed => self.process_ended().await,
             HandshakeOutcome::RejectedAfterRestart(error) => {
-                self.give_up(DownReason::InitializeRejected(error)).await
+                self.kill_and_set_down(DownReason::InitializeRejected(error)).await
             }
-            HandshakeOutcome::Unanswered => self.give_up(DownReason::InitializeUnanswered).await,
+            HandshakeOutcome::Unanswered => self.kill_and_set_down(DownReason::InitializeUnanswered).await,
         }
     }
 
-    /// Kills a process that cannot be used, and records the reason.
-    async fn give_up(&mut self, why: DownReason) {
+    /// Kills a process that cannot be used and records the reason.
+    async fn kill_and_set_down(&mut self, why: DownReason) {
         self.running = None;
-        self.down(why).await;
+        self.set_down(why).await;
     }
 
     /// Handles the exit of the process: records it, and starts a new process if a restart is allowed.
@@ -339,27 +339,30 @@ impl Actor {
             None => None,
         };
         let stderr_tail = running.stderr_tail.text().await;
-        let remote = running.hold.remote_end();
-        let ending = ServerExit { status: status.or_else(|| running.hold.status()), stderr_tail, remote };
-        running.connection.ended(&ending);
-        let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
+        let remote = running.guard.remote_end();
+        let ending = ServerExit { status: status.or_else(|| running.guard.status()), stderr_tail, remote };
+        running.connection.report_exit(&ending);
+        let lost = running.control().map(SupervisorControl::lost_masks).unwrap_or_default();
         let (was_pending, was_probed) = (running.handshake.is_open(), running.handshake.is_probed());
         drop(running);
         self.report_lost_masks(lost).await;
-        self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
-        let why = DownReason::Ended(Arc::new(ending));
-        self.unanswered += u32::from(was_pending);
+        self.early_exits = if self.started.elapsed() < MIN_UPTIME { self.early_exits + 1 } else { 0 };
+        let why = DownReason::Exited(Arc::new(ending));
+        self.failed_handshakes += u32::from(was_pending);
         if was_probed {
             // The server did not understand the version probe, so it uses the handshake protocol.
-            self.options.versions.remember(&self.options.server.command_line(), ProtocolVersion::Handshake);
+            self.options.versions.insert(&self.options.server.command_line(), ProtocolVersion::Handshake);
         }
-        if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MAX_HANDSHAKES {
+        if was_pending
+            && (was_probed || !self.replay.is_initialize_pending())
+            && self.failed_handshakes < MAX_HANDSHAKES
+        {
             self.mounted.clear();
             self.record(format!("reinitializing the server {}: {why}", self.options.server.name)).await;
             self.start_server().await;
             return self.reconcile().await;
         }
-        self.down(why).await;
+        self.set_down(why).await;
     }
 
     fn outcome(&self) -> Result<(), DownReason> {
@@ -375,13 +378,13 @@ impl Actor {
         }
         self.mounted.clear();
         self.record(format!("the server {} was stopped: {why}", self.options.server.name)).await;
-        self.quick_ends = 0;
+        self.early_exits = 0;
         self.start_server().await;
     }
 
-    async fn down(&mut self, reason: DownReason) {
+    async fn set_down(&mut self, reason: DownReason) {
         self.mounted.clear();
-        self.unanswered = 0;
+        self.failed_handshakes = 0;
         self.options.log.write(format!("the server is down: {reason}"));
         self.record(format!("the server {} is not running: {reason}", self.options.server.name)).await;
         self.not_running(reason);
@@ -389,7 +392,7 @@ impl Actor {
 
     /// Notifies all waiting callers that the server is not running.
     fn not_running(&self, reason: DownReason) {
-        self.replay.give_up(&reason);
+        self.replay.fail_pending_initialize(&reason);
         self.state.send_replace(ServerState::Down(reason));
     }
 

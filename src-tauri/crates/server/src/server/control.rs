@@ -19,10 +19,10 @@ use tokio::net::unix::OwnedReadHalf;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time for a supervisor to clean up its sandbox.
-pub(super) const CLEANING: Duration = Duration::from_secs(5);
+pub(super) const CLEANUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time after which a supervisor that was asked to exit has either exited or been killed.
-pub const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
+pub const EXIT_TIMEOUT: Duration = CLEANUP_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// Error on the connection to a supervisor.
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +35,13 @@ pub enum SupervisorError {
     Exited(i32),
     /// The supervisor did not answer in time.
     #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_TIMEOUT.as_secs())]
-    Slow,
+    TimedOut,
     /// The supervisor exited before it answered.
     #[error("the sandbox supervisor exited")]
-    Ended,
+    Disconnected,
     /// The supervisor sent a message that cannot be parsed.
     #[error("invalid message from the sandbox supervisor: {0}")]
-    NotUnderstood(serde_json::Error),
+    InvalidMessage(serde_json::Error),
     /// Reading from or writing to the connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -54,11 +54,11 @@ pub struct SupervisorControl {
     write: tokio::net::unix::OwnedWriteHalf,
     next: u64,
     events: VecDeque<SandboxEvent>,
-    look: Option<SandboxWatch>,
+    watch: Option<SandboxWatch>,
     /// Masks that were lost and have not been reported to the user.
-    uncovered: Vec<LostMask>,
+    lost_masks: Vec<LostMask>,
     /// Reason the sandbox has no TUN device, if it should have one.
-    no_tun: Option<String>,
+    tun_error: Option<String>,
 }
 
 /// Path in a sandbox whose mask was temporarily missing.
@@ -79,15 +79,15 @@ impl SupervisorControl {
     ///
     /// # Errors
     /// Returns the operating system's error if the stream cannot be used.
-    pub fn unwatched(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
+    pub fn without_watch(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
         Self::new(stream, None)
     }
 
-    /// Creates a connection to a supervisor. `look` watches the supervisor's sandbox for autostart files.
+    /// Creates a connection to a supervisor. `watch` watches the supervisor's sandbox for autostart files.
     ///
     /// # Errors
     /// Returns the operating system's error if the stream cannot be used.
-    pub fn new(stream: std::os::unix::net::UnixStream, look: Option<SandboxWatch>) -> io::Result<Self> {
+    pub fn new(stream: std::os::unix::net::UnixStream, watch: Option<SandboxWatch>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
         Ok(Self {
@@ -95,9 +95,9 @@ impl SupervisorControl {
             write,
             next: 0,
             events: VecDeque::new(),
-            look,
-            uncovered: Vec::new(),
-            no_tun: None,
+            watch,
+            lost_masks: Vec::new(),
+            tun_error: None,
         })
     }
 
@@ -118,8 +118,8 @@ impl SupervisorControl {
                 SandboxEvent::Started => return Ok(()),
                 SandboxEvent::Failed { reason } => return Err(SupervisorError::Failed(reason)),
                 SandboxEvent::Exited { status } => return Err(SupervisorError::Exited(status)),
-                SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(LostMask { path, hidden }),
-                SandboxEvent::TunUnavailable { reason } => self.no_tun = Some(reason),
+                SandboxEvent::Uncovered { path, hidden } => self.lost_masks.push(LostMask { path, hidden }),
+                SandboxEvent::TunUnavailable { reason } => self.tun_error = Some(reason),
                 SandboxEvent::Limited { .. } => {}
             }
         }
@@ -127,8 +127,8 @@ impl SupervisorControl {
 
     /// Returns the reason programs that ignore the proxy have no network, if the sandbox should have a TUN device but
     /// has none. Known once the sandbox has started.
-    pub fn no_tun(&self) -> Option<&str> {
-        self.no_tun.as_deref()
+    pub fn tun_error(&self) -> Option<&str> {
+        self.tun_error.as_deref()
     }
 
     /// Sends a request and waits for its answer. Do not use the connection after an error.
@@ -137,7 +137,7 @@ impl SupervisorControl {
     /// Returns [`SupervisorError`] if the supervisor exits or does not answer in time.
     pub async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.exchange(op)).await;
-        answer.unwrap_or(Err(SupervisorError::Slow))
+        answer.unwrap_or(Err(SupervisorError::TimedOut))
     }
 
     async fn exchange(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
@@ -157,16 +157,16 @@ impl SupervisorControl {
 
     /// Carries out a request for a sandbox whose files are served. A folder is watched for autostart files while it is
     /// writable.
-    pub async fn carry_out(&mut self, order: ControlOp) -> Option<ControlAnswer> {
+    pub async fn execute(&mut self, order: ControlOp) -> Option<ControlAnswer> {
         let (path, order) = match order {
             ControlOp::Add(mount) => {
                 let path = mount.path.clone();
-                let opened = match self.look() {
-                    Some(look) => look.open(&path).await,
+                let opened = match self.watch() {
+                    Some(watch) => watch.open(&path).await,
                     None => Ok(vec![]),
                 };
                 match opened {
-                    Ok(closed) => (Some(path), ControlOp::Add(mount.closing(closed))),
+                    Ok(closed) => (Some(path), ControlOp::Add(mount.with_read_only(closed))),
                     // A folder that cannot be watched is not made writable.
                     Err(problem) => {
                         let (code, message) = (MountRefusal::Special, problem.to_string());
@@ -184,8 +184,8 @@ impl SupervisorControl {
             answer,
             Some(ControlAnswer::Refused { .. } | ControlAnswer::Removed { proof: UnmountProof::Proved })
         );
-        if let (true, Some(path), Some(look)) = (is_closed, path, self.look()) {
-            look.close(&path);
+        if let (true, Some(path), Some(watch)) = (is_closed, path, self.watch()) {
+            watch.close(&path);
         }
         answer
     }
@@ -205,10 +205,10 @@ impl SupervisorControl {
                 SandboxEvent::Exited { status } => {
                     // This is the last event: the sandbox has no more processes.
                     self.lines.0 = None;
-                    self.look = None;
+                    self.watch = None;
                     return Some(status);
                 }
-                SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(LostMask { path, hidden }),
+                SandboxEvent::Uncovered { path, hidden } => self.lost_masks.push(LostMask { path, hidden }),
                 SandboxEvent::TunUnavailable { .. }
                 | SandboxEvent::Started
                 | SandboxEvent::Failed { .. }
@@ -218,12 +218,12 @@ impl SupervisorControl {
     }
 
     /// Returns the sandbox's watch, or `None` if the sandbox is not watched.
-    pub fn look(&self) -> Option<&SandboxWatch> {
-        self.look.as_ref()
+    pub fn watch(&self) -> Option<&SandboxWatch> {
+        self.watch.as_ref()
     }
 
     /// Returns the masks that were lost since the last call, according to the events received so far.
-    pub(crate) fn uncovered(&mut self) -> Vec<LostMask> {
+    pub(crate) fn lost_masks(&mut self) -> Vec<LostMask> {
         let (lost, rest): (Vec<_>, Vec<_>) =
             self.events.drain(..).partition(|event| matches!(event, SandboxEvent::Uncovered { .. }));
         self.events = rest.into();
@@ -235,35 +235,35 @@ impl SupervisorControl {
             | SandboxEvent::Limited { .. }
             | SandboxEvent::Exited { .. } => None,
         });
-        std::mem::take(&mut self.uncovered).into_iter().chain(lost).collect()
+        std::mem::take(&mut self.lost_masks).into_iter().chain(lost).collect()
     }
 }
 
 impl Drop for SupervisorControl {
     fn drop(&mut self) {
-        let (Some(mut look), Some(lines)) = (self.look.take(), self.lines.0.take()) else { return };
-        look.ending();
+        let (Some(mut watch), Some(lines)) = (self.watch.take(), self.lines.0.take()) else { return };
+        watch.begin_final_check();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         // Dropping the write half closes the connection, which terminates the sandbox.
-        runtime.spawn(last_look(Lines(Some(lines)), look));
+        runtime.spawn(final_check(Lines(Some(lines)), watch));
     }
 }
 
 /// Waits until the supervisor has exited, then drops the watch, which starts the final check.
-async fn last_look(mut lines: Lines, look: SandboxWatch) {
+async fn final_check(mut lines: Lines, watch: SandboxWatch) {
     let ended = async { while lines.next().await.is_ok() {} };
     // After the time limit, the supervisor is killed.
-    let _ = tokio::time::timeout(LISTENING, ended).await;
-    drop(look);
+    let _ = tokio::time::timeout(EXIT_TIMEOUT, ended).await;
+    drop(watch);
 }
 
 impl Lines {
     async fn next(&mut self) -> Result<FromSupervisor, SupervisorError> {
-        let lines = self.0.as_mut().ok_or(SupervisorError::Ended)?;
+        let lines = self.0.as_mut().ok_or(SupervisorError::Disconnected)?;
         let mut line = String::new();
         match lines.read_line(&mut line).await? {
-            0 => Err(SupervisorError::Ended),
-            _ => serde_json::from_str(&line).map_err(SupervisorError::NotUnderstood),
+            0 => Err(SupervisorError::Disconnected),
+            _ => serde_json::from_str(&line).map_err(SupervisorError::InvalidMessage),
         }
     }
 }
@@ -279,7 +279,7 @@ mod tests {
     use std::os::unix::net::UnixStream as Stream;
     use tokio_util::task::TaskTracker;
 
-    fn say(supervisor: &mut Stream, event: &SandboxEvent) {
+    fn send(supervisor: &mut Stream, event: &SandboxEvent) {
         let mut line = serde_json::to_vec(event).unwrap();
         line.push(b'\n');
         supervisor.write_all(&line).unwrap();
@@ -295,10 +295,10 @@ mod tests {
             let audit = Audit::open(&home.audit(), |_| ()).unwrap();
             let changes = tokio::sync::watch::Sender::new(0);
             let parts = AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes };
-            let watched = WatchedServer { session: "a", server: "s", before: 0 };
-            let look = Autostart::start(parts).watch(watched, AutostartRules::default()).await.unwrap();
+            let watched = WatchedServer { session: "a", server: "s", earlier_processes: 0 };
+            let watch = Autostart::start(parts).watch(watched, AutostartRules::default()).await.unwrap();
             let (ours, mut supervisor) = Stream::pair().unwrap();
-            let mut control = Some(SupervisorControl::new(ours, Some(look)).unwrap());
+            let mut control = Some(SupervisorControl::new(ours, Some(watch)).unwrap());
             if is_given_up {
                 control = None;
                 // The supervisor receives end of file.
@@ -306,14 +306,14 @@ mod tests {
             }
             sandboxes.close();
             let done = tokio::spawn(async move { sandboxes.wait().await });
-            say(&mut supervisor, &SandboxEvent::Uncovered { path: "/p/.envrc".into(), hidden: false });
+            send(&mut supervisor, &SandboxEvent::Uncovered { path: "/p/.envrc".into(), hidden: false });
             tokio::task::yield_now().await;
             assert!(!done.is_finished());
-            say(&mut supervisor, &SandboxEvent::Exited { status: 3 });
+            send(&mut supervisor, &SandboxEvent::Exited { status: 3 });
             if let Some(control) = &mut control {
                 assert_eq!(control.exit().await, Some(3));
                 let lost = LostMask { path: "/p/.envrc".into(), hidden: false };
-                assert_eq!((control.uncovered(), control.uncovered()), (vec![lost], vec![]));
+                assert_eq!((control.lost_masks(), control.lost_masks()), (vec![lost], vec![]));
             }
             drop(supervisor);
             tokio::time::timeout(Duration::from_secs(10), done).await.unwrap().unwrap();

@@ -16,16 +16,16 @@ pub enum DownReason {
     NotStarted(Arc<ServerStartError>),
     /// The server exited this many times immediately after its start, so the next start is delayed.
     #[error("it exited {0} times immediately after starting; the next restart is delayed")]
-    EndsTooSoon(u32),
+    ExitsTooSoon(u32),
     /// The server's process exited.
     #[error("{0}")]
-    Ended(Arc<ServerExit>),
+    Exited(Arc<ServerExit>),
     /// After a restart, the server rejected the client's `initialize` with this error.
     #[error("it rejected `initialize`: {0}")]
     InitializeRejected(String),
     /// The server kept recreating quarantined files, so it is not restarted in this session.
     #[error("it was stopped and will not be restarted in this session, because {0}")]
-    Recreates(String),
+    RecreatesFiles(String),
     /// After a restart, the server did not answer `initialize` in time.
     #[error("it did not answer `initialize` within {n} s", n = INITIALIZE_TIMEOUT.as_secs())]
     InitializeUnanswered,

@@ -1,7 +1,7 @@
 //! A sandbox's mounts. A mount keeps showing the file or folder that was at its path when the mount was created, even
 //! if that file or folder is replaced.
 
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_paths::CanonicalPath;
 use std::os::unix::fs::MetadataExt;
 
@@ -10,31 +10,31 @@ type Identity = (u64, u64);
 
 /// Mount in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mounted {
+pub struct MountRecord {
     /// Path and access that the mount provides.
-    pub need: Need,
+    pub need: MountRequest,
     /// Paths inside the mount that are read-only although the mount is writable.
-    closed: Vec<String>,
+    read_only: Vec<String>,
     identity: Option<Identity>,
 }
 
-impl Mounted {
+impl MountRecord {
     /// Creates the record of a mount. Call this before mounting, so that any later replacement of the file is detected.
-    pub(super) fn about_to_be(need: Need) -> Self {
+    pub(super) fn before_mounting(need: MountRequest) -> Self {
         let identity = identity(&need.path);
-        Self { need, closed: Vec::new(), identity }
+        Self { need, read_only: Vec::new(), identity }
     }
 
-    /// Sets the read-only paths inside the mount, and returns the record.
-    pub(super) fn closing(self, closed: Vec<String>) -> Self {
-        Self { closed, ..self }
+    /// Sets the read-only paths inside the mount and returns the record.
+    pub(super) fn with_read_only(self, read_only: Vec<String>) -> Self {
+        Self { read_only, ..self }
     }
 
     /// Returns `true` if the path is writable through the mount.
-    fn opens(&self, path: &CanonicalPath) -> bool {
-        let is_named = self.need.named && self.need.path == *path;
-        let is_closed = |closed: &String| path.as_path().starts_with(closed);
-        self.need.writable && (is_named || !self.closed.iter().any(is_closed))
+    fn is_writable(&self, path: &CanonicalPath) -> bool {
+        let is_approved = self.need.is_approved_by_name && self.need.path == *path;
+        let is_read_only = |read_only: &String| path.as_path().starts_with(read_only);
+        self.need.writable && (is_approved || !self.read_only.iter().any(is_read_only))
     }
 
     /// Returns `true` if the mount shows the current file or folder at its path.
@@ -44,15 +44,15 @@ impl Mounted {
 }
 
 /// Returns `true` if all mounts at or above the path show current files and folders.
-pub(super) fn is_current(mounted: &[Mounted], path: &CanonicalPath) -> bool {
-    mounted.iter().filter(|m| m.need.path.contains(path)).all(Mounted::is_current)
+pub(super) fn is_current(mounted: &[MountRecord], path: &CanonicalPath) -> bool {
+    mounted.iter().filter(|m| m.need.path.contains(path)).all(MountRecord::is_current)
 }
 
 /// Returns `true` if the current file is mounted with the needed access.
-pub(super) fn shows(mounted: &[Mounted], need: &Need) -> bool {
+pub(super) fn is_mounted(mounted: &[MountRecord], need: &MountRequest) -> bool {
     let above = mounted.iter().filter(|m| m.need.path.contains(&need.path));
     let nearest = above.max_by_key(|m| m.need.path.components().count());
-    nearest.is_some_and(|m| (m.opens(&need.path) || !need.writable) && m.is_current())
+    nearest.is_some_and(|m| (m.is_writable(&need.path) || !need.writable) && m.is_current())
 }
 
 fn identity(path: &CanonicalPath) -> Option<Identity> {
@@ -69,17 +69,17 @@ mod tests {
         let base = dir.path().canonicalize().unwrap();
         let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();
         std::fs::write(at("file").as_path(), "old").unwrap();
-        let need = |writable| Need::new(at("file"), writable);
-        let mounted = [Mounted::about_to_be(need(false))];
-        assert!(shows(&mounted, &need(false)));
-        assert!(!shows(&mounted, &need(true)));
-        assert!(!shows(&mounted, &Need::new(at("other"), false)));
+        let need = |writable| MountRequest::new(at("file"), writable);
+        let mounted = [MountRecord::before_mounting(need(false))];
+        assert!(is_mounted(&mounted, &need(false)));
+        assert!(!is_mounted(&mounted, &need(true)));
+        assert!(!is_mounted(&mounted, &MountRequest::new(at("other"), false)));
         std::fs::write(at("new").as_path(), "new").unwrap();
         std::fs::rename(at("new").as_path(), at("file").as_path()).unwrap();
-        assert!(!shows(&mounted, &need(false)));
+        assert!(!is_mounted(&mounted, &need(false)));
         assert!(!is_current(&mounted, &at("file")));
         assert!(is_current(&mounted, &at("other")));
-        let gone = [Mounted::about_to_be(Need::new(at("gone"), false))];
-        assert!(!shows(&gone, &gone[0].need));
+        let missing = [MountRecord::before_mounting(MountRequest::new(at("gone"), false))];
+        assert!(!is_mounted(&missing, &missing[0].need));
     }
 }

@@ -1,36 +1,36 @@
 //! Starts a server process in our own sandbox, in an `srt` sandbox, or without a sandbox.
 
-mod alone;
 mod logout;
 mod native;
 mod plain;
 mod remote;
 mod remote_login;
 mod srt;
+mod standalone;
 mod stderr;
 
-pub use alone::{LoneProcess, ServersBeside, start_alone, unrecorded};
-pub use logout::{EndedLogin, log_out, remove_tokens};
+pub use logout::{LogoutResult, log_out, remove_tokens};
 pub use remote_login::login_server;
+pub use standalone::{OtherServers, StandaloneProcess, start_standalone, unrecorded};
 pub use stderr::ServerStderr;
 
-use super::control::{CLEANING, SupervisorControl};
+use super::control::{CLEANUP_TIMEOUT, SupervisorControl};
 use super::start_error::{ContainmentError, ServerStartError};
-use crate::network::{ServesNetwork, Serving};
+use crate::network::{RunningProxy, ServesNetwork};
 use ironcurtain_autostart::{Autostart, WatchedServer};
 use ironcurtain_config::{FileView, Server};
 use ironcurtain_containment::{
-    ClosedPaths, Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
+    HiddenPaths, Profile, RefusesProgram, SandboxContext, ServerPrograms, find_program, named_program,
 };
 use ironcurtain_egress::Dialer;
-use ironcurtain_grants::mounts::Need;
-use ironcurtain_mcp::remote::RemoteHold;
+use ironcurtain_grants::mounts::MountRequest;
+use ironcurtain_mcp::remote::RemoteGuard;
 use ironcurtain_mcp::remote::login::Dial;
 use ironcurtain_mcp::wire::{Allowance, Input, Output};
 use ironcurtain_packages::{FolderLock, PackageError, PackageIdentity};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess, ServiceLink};
-use ironcurtain_secrets::{Filled, filled_env};
+use ironcurtain_sandbox::{KillHandle, LinkedChild, Mount, MountAccess, ServiceLink};
+use ironcurtain_secrets::{FilledSettings, fill_env};
 use ironcurtain_server_identity::FoundIdentity;
 use ironcurtain_services::IdentityGate;
 use remote::RemoteStart;
@@ -81,17 +81,17 @@ impl Containment {
         }
     }
 
-    /// Returns `true` if the server may access all paths that its entry opens.
-    pub(super) fn is_permitted(&self, around: &Surroundings) -> bool {
+    /// Returns `true` if the server may access all paths that its entry requests.
+    pub(super) fn is_permitted(&self, sandbox_context: &SandboxContext) -> bool {
         match self {
-            Self::Native(profile, view) => around.permits(profile, *view).is_ok(),
-            Self::Asking(profile) => around.permits(profile, FileView::Roots).is_ok(),
+            Self::Native(profile, view) => sandbox_context.check_entry(profile, *view).is_ok(),
+            Self::Asking(profile) => sandbox_context.check_entry(profile, FileView::Roots).is_ok(),
             Self::Srt(..) | Self::Plain | Self::Remote => true,
         }
     }
 
     /// Returns a copy of the containment that also makes `folder` readable.
-    fn showing(&self, folder: &str) -> Self {
+    fn with_readable(&self, folder: &str) -> Self {
         let mut containment = self.clone();
         match &mut containment {
             Self::Native(profile, _) | Self::Asking(profile) | Self::Srt(profile, _) => {
@@ -103,37 +103,39 @@ impl Containment {
     }
 
     /// Returns the paths that the server's entry makes inaccessible. Empty unless the server's files are served.
-    pub(super) fn closed(&self, around: &Surroundings) -> ClosedPaths {
+    pub(super) fn hidden_paths(&self, sandbox_context: &SandboxContext) -> HiddenPaths {
         match self {
-            Self::Asking(profile) => around.closed(profile),
-            Self::Native(..) | Self::Srt(..) | Self::Plain | Self::Remote => ClosedPaths::default(),
+            Self::Asking(profile) => sandbox_context.hidden_paths(profile),
+            Self::Native(..) | Self::Srt(..) | Self::Plain | Self::Remote => HiddenPaths::default(),
         }
     }
 
     /// Returns the paths that the server's entry makes writable and that must be mounted separately.
-    pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
+    pub(super) fn always_writable(&self, sandbox_context: &SandboxContext) -> Vec<MountRequest> {
         match self {
-            Self::Native(profile, FileView::Roots) | Self::Asking(profile) => around.mounted(profile),
+            Self::Native(profile, FileView::Roots) | Self::Asking(profile) => {
+                sandbox_context.writable_mounts(profile)
+            }
             Self::Native(_, FileView::HostRead) | Self::Srt(..) | Self::Plain | Self::Remote => Vec::new(),
         }
     }
 }
 
 /// Options for starting a server process.
-pub(super) struct Start<'a> {
+pub(super) struct StartOptions<'a> {
     pub(super) server: &'a Server,
     pub(super) programs: &'a ServerPrograms,
     /// Refuses a program that another server can modify.
     pub(super) refuses_program: &'a RefusesProgram,
-    pub(super) around: &'a Surroundings,
+    pub(super) sandbox_context: &'a SandboxContext,
     /// Network access of the server, or `None` if it has none.
     pub(super) network: Option<&'a dyn ServesNetwork>,
     /// Paths to mount in addition to the session folder.
-    pub(super) needs: &'a [Need],
+    pub(super) mounts: &'a [MountRequest],
     /// Watch for autostart files, or `None` if no writable folder outlives the sandbox.
-    pub(super) watch: Option<Watch<'a>>,
+    pub(super) watch: Option<WatchOptions<'a>>,
     /// Read-only paths in writable folders. Used only if the folders are not watched.
-    pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
+    pub(super) read_only: BTreeMap<CanonicalPath, Vec<String>>,
     /// Connection parameters. Required if the server is remote.
     pub(super) transport: Option<RemoteTransport>,
     /// Refuses the server if data under its name belongs to a different program. `None` if the server is only
@@ -152,10 +154,10 @@ pub(super) struct RemoteTransport {
     /// Memory budget for the server's messages.
     pub(super) memory: Allowance,
     /// Token that keeps the daemon from exiting while the connection is open.
-    pub(super) waited_for: Option<TaskTrackerToken>,
+    pub(super) shutdown_token: Option<TaskTrackerToken>,
 }
 
-impl Start<'_> {
+impl StartOptions<'_> {
     /// Returns the path of the server's program.
     ///
     /// # Errors
@@ -165,13 +167,14 @@ impl Start<'_> {
     }
 
     /// Verifies the server's identity. Returns `None` if there is no gate.
-    async fn admitted(
+    async fn verify_identity(
         &self,
         package: Option<&PackageIdentity>,
     ) -> Result<Option<FoundIdentity>, ServerStartError> {
         let Some(gate) = self.gate else { return Ok(None) };
         if package.is_none() && self.server.remote.is_none() {
-            // A program that another server can modify is the more important error, so check for it first.
+            // Check this first: a program that another server can modify is a more serious problem than a changed
+            // identity.
             self.program()?;
         }
         Ok(Some(gate.admit(self.server, package).await?))
@@ -187,7 +190,7 @@ impl Start<'_> {
 
 /// Parameters for watching a sandbox for autostart files.
 #[derive(Clone, Copy)]
-pub(super) struct Watch<'a> {
+pub(super) struct WatchOptions<'a> {
     pub(super) autostart: &'a Autostart,
     pub(super) watched: WatchedServer<'a>,
     /// Autostart files that are not quarantined, because the user approved them.
@@ -206,69 +209,69 @@ pub struct Process {
     /// Standard error of the server.
     pub stderr: ServerStderr,
     /// Keeps the process running. Dropping it terminates the process.
-    pub hold: ProcessHold,
+    pub guard: ProcessGuard,
     /// Read-only paths, keyed by the writable folder that contains them.
-    pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
+    pub(super) read_only: BTreeMap<CanonicalPath, Vec<String>>,
     /// Connections of a sandbox that asks about each file.
-    pub(super) asking: Option<AskingConnections>,
+    pub(super) asking: Option<FileApprovalConnections>,
 }
 
 /// Connections of a sandbox that asks about each file. Without them, every access is denied.
 #[derive(Debug)]
-pub(super) struct AskingConnections {
+pub(super) struct FileApprovalConnections {
     /// Connection to the view.
     pub(super) view: UnixStream,
     /// Link for services on this computer, or `None` if the sandbox has no network.
     pub(super) services: Option<ServiceLink>,
 }
 
-/// Keeps a process running, and changes its mounts if the containment supports that.
+/// Keeps a process running and changes its mounts if the containment supports that.
 #[derive(Debug)]
-pub enum ProcessHold {
+pub enum ProcessGuard {
     /// Process in our own sandbox.
-    Live {
+    Native {
         /// Control connection to the supervisor. Closing it terminates the sandbox.
         control: Box<SupervisorControl>,
         /// Proxy for the sandbox's network. Dropping it stops the proxy.
-        _serving: Option<Serving>,
+        _serving: Option<RunningProxy>,
         /// Kills the supervisor if it does not exit after the drop.
         _killer: Killer,
         /// Lock on the server's package folder.
         package: Option<FolderLock>,
     },
     /// Process in an `srt` sandbox, whose mounts cannot be changed.
-    Fixed {
+    Srt {
         /// Kills the process on drop.
-        _hold: ironcurtain_sandbox::Hold,
+        _hold: ironcurtain_sandbox::KillOnDrop,
         /// Lock on the server's package folder.
         package: Option<FolderLock>,
     },
     /// Process without a sandbox.
     Plain {
         /// Kills the process on drop.
-        _hold: ironcurtain_sandbox::Hold,
+        _hold: ironcurtain_sandbox::KillOnDrop,
         /// Lock on the server's package folder.
         package: Option<FolderLock>,
     },
     /// Connection to a remote server.
-    Remote(RemoteHold),
+    Remote(RemoteGuard),
 }
 
-impl ProcessHold {
+impl ProcessGuard {
     /// Returns the process's exit status, or 128 plus the number of the signal that killed it. Returns `None` if a
     /// supervisor reports the status instead.
     pub(super) fn status(&self) -> Option<i32> {
         match self {
-            Self::Live { .. } | Self::Remote(_) => None,
-            Self::Fixed { _hold: hold, .. } | Self::Plain { _hold: hold, .. } => hold.status(),
+            Self::Native { .. } | Self::Remote(_) => None,
+            Self::Srt { _hold: guard, .. } | Self::Plain { _hold: guard, .. } => guard.status(),
         }
     }
 
     /// Returns the reason why the connection to a remote server was closed.
     pub(super) fn remote_end(&self) -> Option<String> {
         match self {
-            Self::Remote(hold) => hold.reason().map(str::to_owned),
-            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => None,
+            Self::Remote(guard) => guard.reason().map(str::to_owned),
+            Self::Native { .. } | Self::Srt { .. } | Self::Plain { .. } => None,
         }
     }
 
@@ -276,8 +279,8 @@ impl ProcessHold {
     #[must_use]
     pub fn needs_login(&self) -> bool {
         match self {
-            Self::Remote(hold) => hold.needs_login(),
-            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => false,
+            Self::Remote(guard) => guard.needs_login(),
+            Self::Native { .. } | Self::Srt { .. } | Self::Plain { .. } => false,
         }
     }
 
@@ -285,15 +288,15 @@ impl ProcessHold {
     #[must_use]
     pub fn remote_fault(&self) -> Option<String> {
         match self {
-            Self::Remote(hold) => Some(hold.fault()).filter(|fault| !fault.is_empty()),
-            Self::Live { .. } | Self::Fixed { .. } | Self::Plain { .. } => None,
+            Self::Remote(guard) => Some(guard.fault()).filter(|fault| !fault.is_empty()),
+            Self::Native { .. } | Self::Srt { .. } | Self::Plain { .. } => None,
         }
     }
 
     /// Stores the lock on the package folder. Dropping this handle releases the lock.
-    fn keep(&mut self, lock: FolderLock) {
+    fn store_lock(&mut self, lock: FolderLock) {
         match self {
-            Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {
+            Self::Native { package, .. } | Self::Srt { package, .. } | Self::Plain { package, .. } => {
                 *package = Some(lock);
             }
             // A remote server has no package folder.
@@ -309,52 +312,58 @@ pub struct Killer(KillHandle);
 impl Drop for Killer {
     fn drop(&mut self) {
         // Dropping the control connection also makes the supervisor exit.
-        self.0.clone().kill_after(CLEANING);
+        self.0.clone().kill_after(CLEANUP_TIMEOUT);
     }
 }
 
 /// Starts a server process. If the entry names a package runner, starts it from its installed package.
 ///
 /// Reads secrets only after the server's identity was verified.
-pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
+pub(super) async fn start(
+    containment: &Containment,
+    start: StartOptions<'_>,
+) -> Result<Process, ServerStartError> {
     if let Some(reason) = &start.server.refused {
         return Err(ContainmentError::Managed(reason.clone()).into());
     }
     if let Some(server) = &start.server.remote {
-        start.admitted(None).await?;
+        start.verify_identity(None).await?;
         let transport = start.transport.ok_or(ServerStartError::NoTransport)?;
         let secrets = &start.programs.secrets;
         return remote::start(RemoteStart { name: &start.server.name, server, secrets, transport }).await;
     }
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
-    let ready = match (tokio::task::spawn_blocking(move || packages.ready(&server)).await?, containment) {
+    let ready = match (tokio::task::spawn_blocking(move || packages.verify(&server)).await?, containment) {
         (Ok(ready), _) => ready,
         // An unsandboxed package runner has the network access and caches that it needs, so let it run the package.
-        (Err(PackageError::NotInstalled { .. } | PackageError::NotUnderstood(_)), Containment::Plain) => None,
+        (
+            Err(PackageError::NotInstalled { .. } | PackageError::UnsupportedCommand(_)),
+            Containment::Plain,
+        ) => None,
         (Err(problem), _) => return Err(problem.into()),
     };
-    let found = start.admitted(ready.as_ref().map(|ready| &ready.identity)).await?;
+    let found = start.verify_identity(ready.as_ref().map(|ready| &ready.identity)).await?;
     let server = ready.as_ref().map_or(start.server, |ready| &ready.server);
-    let Filled { values, mask } = filled_env(&start.programs.secrets, &server.env).await?;
+    let FilledSettings { values, mask } = fill_env(&start.programs.secrets, &server.env).await?;
     let env = values.into_iter().map(|(name, secret)| (name, secret.reveal().to_owned())).collect();
     let filled = Server { env, ..server.clone() };
-    let start = Start { server: &filled, ..start };
+    let start = StartOptions { server: &filled, ..start };
     let mut process = match &ready {
-        Some(ready) => run(&containment.showing(&ready.folder), start).await?,
+        Some(ready) => run(&containment.with_readable(&ready.folder), start).await?,
         None => run(containment, start).await?,
     };
     if let Some(found) = found {
         // If this future is dropped, the process is killed.
-        tokio::task::spawn_blocking(move || found.still()).await??;
+        tokio::task::spawn_blocking(move || found.check_unchanged()).await??;
     }
     if let Some(ready) = ready {
-        process.hold.keep(ready.lock);
+        process.guard.store_lock(ready.lock);
     }
     process.stderr.hide(mask);
     Ok(process)
 }
 
-async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
+async fn run(containment: &Containment, start: StartOptions<'_>) -> Result<Process, ServerStartError> {
     match containment {
         Containment::Native(profile, view) => native::start(profile, Some(*view), start).await,
         Containment::Asking(profile) => native::start(profile, None, start).await,
@@ -364,37 +373,40 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Ser
     }
 }
 
-/// Converts a need to a mount with `closed` as its read-only paths.
-pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
+/// Converts a request to a mount with `read_only` as its read-only paths.
+pub(super) fn mount_for(need: &MountRequest, read_only: Vec<String>) -> Mount {
     let access = if need.writable { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
-    let mount = Mount { named: need.named, ..Mount::new(need.path.as_str(), access).closing(closed) };
-    if need.file { mount.of_file() } else { mount }
+    let mount = Mount {
+        approved: need.is_approved_by_name,
+        ..Mount::new(need.path.as_str(), access).with_read_only(read_only)
+    };
+    if need.is_file_only { mount.file_only() } else { mount }
 }
 
 /// Spawns a program that is killed when this process exits.
-async fn bound(
+async fn spawn(
     command: std::process::Command,
-    hold: impl FnOnce(ironcurtain_sandbox::Hold) -> ProcessHold,
+    guard: impl FnOnce(ironcurtain_sandbox::KillOnDrop) -> ProcessGuard,
 ) -> Result<Process, ServerStartError> {
     let program = PathBuf::from(command.get_program());
-    let started = tokio::task::spawn_blocking(move || ironcurtain_sandbox::spawn_bound(command)).await;
-    let BoundChild { stdin, stdout, stderr, pid, hold: held } =
+    let started = tokio::task::spawn_blocking(move || ironcurtain_sandbox::spawn_linked(command)).await;
+    let LinkedChild { stdin, stdout, stderr, pid, guard: held } =
         started?.map_err(|source| ServerStartError::Spawn { program, source })?;
-    process(pid, [stdin, stdout, stderr], hold(held))
+    process(pid, [stdin, stdout, stderr], guard(held))
 }
 
 fn process(
     pid: u32,
     [stdin, stdout, stderr]: [OwnedFd; 3],
-    hold: ProcessHold,
+    guard: ProcessGuard,
 ) -> Result<Process, ServerStartError> {
     Ok(Process {
         pid: Some(pid),
         stdin: Output::new(stdin)?,
         stdout: Input::new(stdout)?,
         stderr: ServerStderr::new(Input::new(stderr)?),
-        hold,
-        closed: BTreeMap::new(),
+        guard,
+        read_only: BTreeMap::new(),
         asking: None,
     })
 }

@@ -36,13 +36,13 @@ pub(super) enum HandshakeOutcome {
 
 /// Client state, shared by the handle and the actor.
 #[derive(Clone, Default)]
-pub(super) struct Replay(Arc<Mutex<Parts>>);
+pub(super) struct Replay(Arc<Mutex<ReplayParts>>);
 
 #[derive(Default)]
-struct Parts {
-    greeting: Option<Box<RawValue>>,
+struct ReplayParts {
+    initialize_params: Option<Box<RawValue>>,
     /// Number of `initialize` requests that the client has sent.
-    number: u64,
+    initialize_count: u64,
     /// Callback for the client's pending `initialize`, or `None` if it was answered.
     waiting: Option<InitializeCallback>,
     initialized: Option<Vec<u8>>,
@@ -53,7 +53,8 @@ struct Parts {
 /// Client state that is handed over together with its session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ReplayState {
-    greeting: Option<Box<RawValue>>,
+    #[serde(rename = "greeting")]
+    initialize_params: Option<Box<RawValue>>,
     /// The `notifications/initialized` message, as one line.
     initialized: Option<String>,
     level: Option<Box<RawValue>>,
@@ -63,11 +64,11 @@ pub struct ReplayState {
 
 impl From<ReplayState> for Replay {
     fn from(state: ReplayState) -> Self {
-        let ReplayState { greeting, initialized, level, subscriptions } = state;
+        let ReplayState { initialize_params, initialized, level, subscriptions } = state;
         let initialized = initialized.map(String::into_bytes);
-        Self(Arc::new(Mutex::new(Parts {
-            greeting,
-            number: 0,
+        Self(Arc::new(Mutex::new(ReplayParts {
+            initialize_params,
+            initialize_count: 0,
             waiting: None,
             initialized,
             level,
@@ -87,7 +88,7 @@ impl Replay {
     pub(super) fn state(&self) -> ReplayState {
         let parts = self.parts();
         ReplayState {
-            greeting: parts.greeting.clone(),
+            initialize_params: parts.initialize_params.clone(),
             initialized: parts.initialized.as_ref().map(|line| String::from_utf8_lossy(line).into_owned()),
             level: parts.level.clone(),
             subscriptions: parts.subscriptions.clone(),
@@ -97,44 +98,44 @@ impl Replay {
     /// Stores the client's `initialize` parameters and the callback for its response.
     pub(super) fn initialize(&self, params: Box<RawValue>, waiting: InitializeCallback) {
         let mut parts = self.parts();
-        parts.greeting = Some(params);
-        parts.number += 1;
+        parts.initialize_params = Some(params);
+        parts.initialize_count += 1;
         parts.waiting = Some(waiting);
     }
 
     /// Returns the parameters and the number of the client's last `initialize`, or `None` if it has not sent one.
     pub(super) fn initialize_params(&self) -> Option<(Box<RawValue>, u64)> {
         let parts = self.parts();
-        Some((parts.greeting.clone()?, parts.number))
+        Some((parts.initialize_params.clone()?, parts.initialize_count))
     }
 
     /// Returns the number of the client's last `initialize` request.
-    pub(super) fn number(&self) -> u64 {
-        self.parts().number
+    pub(super) fn initialize_count(&self) -> u64 {
+        self.parts().initialize_count
     }
 
     /// Returns `true` while the client is waiting for the response to its `initialize`.
-    pub(super) fn is_awaited(&self) -> bool {
+    pub(super) fn is_initialize_pending(&self) -> bool {
         self.parts().waiting.is_some()
     }
 
     /// Answers a pending `initialize` with the reason why the server is not running, so that the client can retry.
-    pub(super) fn give_up(&self, why: &DownReason) {
+    pub(super) fn fail_pending_initialize(&self, why: &DownReason) {
         let mut parts = self.parts();
         let Some(waiting) = parts.waiting.take() else { return };
-        parts.greeting = None;
+        parts.initialize_params = None;
         drop(parts);
         waiting(Err(why.clone()), None);
     }
 
     /// Handles a process's response to `initialize`. Replays the rest of the state and calls `up`, then answers the
     /// client's `initialize` if it is still pending.
-    pub(super) fn answered(
+    pub(super) fn handle_response(
         &self,
         connection: &ServerConnection,
         up: impl FnOnce(),
         answer: ServerAnswer,
-        held: MemoryShare,
+        memory_share: MemoryShare,
     ) -> HandshakeOutcome {
         let response = match answer {
             ServerAnswer::Response(response) => response,
@@ -148,7 +149,7 @@ impl Replay {
                 HandshakeOutcome::Accepted
             }
             (Response::Error(_), Some(_)) => {
-                parts.greeting = None;
+                parts.initialize_params = None;
                 HandshakeOutcome::Rejected
             }
             (Response::Error(error), None) => {
@@ -158,7 +159,7 @@ impl Replay {
         up();
         drop(parts);
         if let Some(waiting) = waiting {
-            waiting(Ok(response), held);
+            waiting(Ok(response), memory_share);
         }
         outcome
     }
@@ -177,14 +178,18 @@ impl Replay {
     }
 
     /// Stores a client request that replacement processes must also receive: a log level or a subscription.
-    pub(super) fn keep(&self, request: &ServerRequest) {
+    pub(super) fn store(&self, request: &ServerRequest) {
         #[derive(serde::Deserialize)]
-        struct Of<'a> {
+        struct ResourceParams<'a> {
             #[serde(borrow)]
             uri: &'a RawValue,
         }
         let Some(params) = request.params() else { return };
-        let uri = || serde_json::from_str::<Of<'_>>(params.get()).map(|of| of.uri.get().to_owned()).ok();
+        let uri = || {
+            serde_json::from_str::<ResourceParams<'_>>(params.get())
+                .map(|params| params.uri.get().to_owned())
+                .ok()
+        };
         let mut parts = self.parts();
         match request.method() {
             "logging/setLevel" => parts.level = Some(params.to_owned()),
@@ -198,16 +203,16 @@ impl Replay {
     }
 
     /// Returns `true` if the client is subscribed to this resource.
-    pub(super) fn follows(&self, uri: &str) -> bool {
+    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
         self.parts().subscriptions.contains_key(&serde_json::Value::from(uri).to_string())
     }
 
-    fn parts(&self) -> MutexGuard<'_, Parts> {
+    fn parts(&self) -> MutexGuard<'_, ReplayParts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Parts {
+impl ReplayParts {
     /// Sends the stored state to a process once it has answered `initialize`.
     fn replay_to(&self, connection: &ServerConnection) {
         let Some(line) = &self.initialized else { return };

@@ -3,7 +3,7 @@
 
 use ironcurtain_config::{FileView, SandboxSettings};
 use ironcurtain_containment::{absolute, expand_home, view_of};
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_grants::{Files, StandingGrant};
 use ironcurtain_mcp::server::{Root, RootList, RootsSource};
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
@@ -18,7 +18,7 @@ pub struct ServerView {
     /// Counter that increases whenever `roots` changes.
     pub version: u64,
     /// Paths to mount in addition to the session folder.
-    pub needs: Vec<Need>,
+    pub mounts: Vec<MountRequest>,
     /// Roots, with the session folder first. Empty only until the server is started.
     pub roots: Vec<RootView>,
 }
@@ -43,9 +43,9 @@ impl ServerView {
 
 /// Source of roots that always returns the newest roots.
 #[derive(Debug)]
-pub(super) struct ViewedRoots(pub(super) watch::Receiver<ServerView>);
+pub(super) struct LatestRoots(pub(super) watch::Receiver<ServerView>);
 
-impl RootsSource for ViewedRoots {
+impl RootsSource for LatestRoots {
     fn roots(&self) -> RootList {
         self.0.borrow().root_list()
     }
@@ -54,14 +54,14 @@ impl RootsSource for ViewedRoots {
 /// Computes the mounts and roots. Omits a grant if its path was removed, became a symlink, or would now expose a
 /// protected path. In-flight calls keep their own mounts.
 #[must_use]
-pub fn shown(
+pub fn compute_view(
     sandbox: &CanonicalPath,
     opened: &[OpenFolder],
     grants: &[StandingGrant],
-    leases: &[Need],
+    leases: &[MountRequest],
     (resolver, protected): (&Resolver, &ProtectedPaths),
 ) -> ServerView {
-    let mut needs = Vec::new();
+    let mut mounts = Vec::new();
     let sandbox_root = RootView {
         path: sandbox.as_str().to_owned(),
         source: "the session's own folder".to_owned(),
@@ -69,7 +69,7 @@ pub fn shown(
         access: access_words([true; 3]),
     };
     let mut roots = vec![sandbox_root];
-    let mut tell = |path: Option<CanonicalPath>, source: String, grant: Option<String>, access| {
+    let mut add_root = |path: Option<CanonicalPath>, source: String, grant: Option<String>, access| {
         let Some(path) = path else { return };
         let access = access_words(access);
         match roots.iter_mut().find(|root| root.path == path.as_str()) {
@@ -89,8 +89,8 @@ pub fn shown(
             .resolve(folder.path.as_str())
             .is_ok_and(|f| f.path == folder.path && f.target == PathKind::Folder)
         {
-            needs.push(Need::new(folder.path.clone(), folder.writable));
-            tell(
+            mounts.push(MountRequest::new(folder.path.clone(), folder.writable));
+            add_root(
                 Some(folder.path.clone()),
                 format!("rule {}", folder.rule),
                 None,
@@ -99,43 +99,43 @@ pub fn shown(
         }
     }
     for (grant, files) in grants.iter().filter_map(|grant| Some((grant, grant.files()?))) {
-        let Ok(target) = still_there(files, resolver) else { continue };
-        let need = Need {
+        let Ok(target) = check_unchanged(files, resolver) else { continue };
+        let need = MountRequest {
             path: files.path.clone(),
             writable: files.access.write || files.access.delete,
-            file: files.kind == GrantKind::File,
-            named: false,
+            is_file_only: files.kind == GrantKind::File,
+            is_approved_by_name: false,
         };
         if protected.exposed_by(&need.path, need.writable).is_some() {
             continue;
         }
         match (target, files.kind) {
             (PathKind::Missing, _) | (PathKind::Folder, GrantKind::File) => continue,
-            (PathKind::Folder, GrantKind::Tree) => needs.push(need),
-            // A file is removed through its folder, which is mounted for the duration of a call only.
+            (PathKind::Folder, GrantKind::Tree) => mounts.push(need),
+            // Deleting a file needs its folder, which is mounted only during the call, so a delete-only grant mounts nothing.
             (PathKind::File { .. } | PathKind::Special, _) if files.access.read || files.access.write => {
-                needs.push(need)
+                mounts.push(need)
             }
             (PathKind::File { .. } | PathKind::Special, _) => continue,
         }
-        tell(
+        add_root(
             folder_of(&files.path, target),
-            format!("granted by you for {}", grant.lifetime.words()),
+            format!("granted by you for {}", grant.lifetime.label()),
             Some(grant.id.clone()),
-            // A grant for a file opens nothing else in its folder.
+            // A grant for a file does not cover the rest of its folder.
             [files.access.read, files.access.write, files.access.delete]
                 .map(|may| may && files.kind == GrantKind::Tree),
         );
     }
     for lease in leases.iter().filter(|l| !sandbox.contains(&l.path)) {
-        needs.push(lease.clone());
+        mounts.push(lease.clone());
         let target = resolver.resolve(lease.path.as_str()).map_or(PathKind::Missing, |found| found.target);
-        tell(folder_of(&lease.path, target), "a call in flight".to_owned(), None, [false; 3]);
+        add_root(folder_of(&lease.path, target), "a call in flight".to_owned(), None, [false; 3]);
     }
-    ServerView { version: 0, needs, roots }
+    ServerView { version: 0, mounts, roots }
 }
 
-/// Returns the paths that a server's entry always opens, outside the session folder.
+/// Returns the paths that a server's entry always permits, outside the session folder.
 #[must_use]
 pub fn entry_paths(settings: &SandboxSettings, home: &Path, session: &CanonicalPath) -> Vec<RootView> {
     let whole = match view_of(settings) {
@@ -148,14 +148,14 @@ pub fn entry_paths(settings: &SandboxSettings, home: &Path, session: &CanonicalP
     let outside = |path: &String| !Path::new(path).starts_with(session.as_path());
     written
         .filter(outside)
-        .map(|path| always_open(path, "the server's settings", true))
-        .chain(read.map(|path| always_open(path, "the server's settings", false)))
+        .map(|path| always_accessible(path, "the server's settings", true))
+        .chain(read.map(|path| always_accessible(path, "the server's settings", false)))
         .collect()
 }
 
-/// Returns a path that is open without any grant.
+/// Returns a path that is accessible without any grant.
 #[must_use]
-pub fn always_open(path: String, source: &str, writable: bool) -> RootView {
+pub fn always_accessible(path: String, source: &str, writable: bool) -> RootView {
     let access = access_words([true, writable, writable]);
     RootView { path, source: source.to_owned(), grant: None, access }
 }
@@ -167,7 +167,7 @@ fn access_words(may: [bool; 3]) -> Vec<String> {
 
 /// Reason a grant currently has no effect.
 #[derive(Debug, thiserror::Error)]
-pub enum Suspension {
+pub enum InactiveReason {
     /// The granted path cannot be resolved.
     #[error(transparent)]
     Unresolved(#[from] PathError),
@@ -181,17 +181,17 @@ pub enum Suspension {
     },
     /// The granted path does not exist.
     #[error("`{0}` does not exist")]
-    Gone(CanonicalPath),
+    Missing(CanonicalPath),
 }
 
 /// Checks that a granted path contains no symlink. Returns the kind of the file or folder.
-pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, Suspension> {
+pub fn check_unchanged(files: &Files, resolver: &Resolver) -> Result<PathKind, InactiveReason> {
     let found = resolver.resolve(files.path.as_str())?;
     if found.path != files.path {
-        return Err(Suspension::Link { path: files.path.clone(), to: found.path });
+        return Err(InactiveReason::Link { path: files.path.clone(), to: found.path });
     }
     match (found.target, files.kind) {
-        (PathKind::Missing, GrantKind::Tree) => Err(Suspension::Gone(files.path.clone())),
+        (PathKind::Missing, GrantKind::Tree) => Err(InactiveReason::Missing(files.path.clone())),
         (target, _) => Ok(target),
     }
 }
@@ -255,19 +255,20 @@ mod tests {
             grant(&at("file"), GrantKind::File, delete),
         ];
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
-        let got = shown(
+        let got = compute_view(
             &sandbox,
             &[],
             &grants,
-            &[Need::new(at("tree/new"), true)],
+            &[MountRequest::new(at("tree/new"), true)],
             (&resolver, ProtectedPaths::NOTHING),
         );
-        let need = |name: &str, writable| Need::new(at(name), writable);
-        assert_eq!(got.needs, [need("tree", false), need("file", true).of_file(), need("tree/new", true)]);
+        let need = |name: &str, writable| MountRequest::new(at(name), writable);
+        assert_eq!(got.mounts, [need("tree", false), need("file", true).file_only(), need("tree/new", true)]);
         let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
         assert_eq!(roots, ["/s", at("tree").as_str(), base.as_str()]);
-        let problem =
-            |grant: &StandingGrant| still_there(grant.files().unwrap(), &resolver).unwrap_err().to_string();
+        let problem = |grant: &StandingGrant| {
+            check_unchanged(grant.files().unwrap(), &resolver).unwrap_err().to_string()
+        };
         assert!(problem(&grants[4]).contains("is now a symlink"));
         assert!(problem(&grants[2]).contains("does not exist"));
     }
@@ -282,14 +283,14 @@ mod tests {
             |name: &str| OpenFolder { path: base.join(name).unwrap(), writable: false, rule: "r".into() };
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(base.clone(), base.clone());
-        let got = shown(
+        let got = compute_view(
             &sandbox,
             &[folder("open"), folder("gone")],
             &[],
             &[],
             (&resolver, ProtectedPaths::NOTHING),
         );
-        assert_eq!(got.needs, [Need::new(base.join("open").unwrap(), false)]);
+        assert_eq!(got.mounts, [MountRequest::new(base.join("open").unwrap(), false)]);
         let roots: Vec<_> = got.roots.iter().map(|r| (r.path.as_str(), r.source.as_str())).collect();
         assert_eq!(
             roots,
@@ -311,7 +312,7 @@ mod tests {
         let folder = grant(&at("tree"), GrantKind::Tree, access);
         let access = |grants: &[StandingGrant]| {
             let resolver = Resolver::new(at("s"), at("s"));
-            let shown = shown(&at("s"), &[], grants, &[], (&resolver, ProtectedPaths::NOTHING));
+            let shown = compute_view(&at("s"), &[], grants, &[], (&resolver, ProtectedPaths::NOTHING));
             shown.roots.into_iter().skip(1).map(|root| (root.path, root.access.join(" "))).collect::<Vec<_>>()
         };
         let path = at("tree").to_string();
@@ -330,14 +331,17 @@ mod tests {
         let grants =
             [grant(&at("tree"), GrantKind::Tree, access), grant(&at("other"), GrantKind::Tree, access)];
         let resolver = Resolver::new(at("other"), at("other"));
-        let needs = |protected: &ProtectedPaths| {
-            let shown = shown(&at("s"), &[], &grants, &[], (&resolver, protected));
-            shown.needs.into_iter().map(|need| need.path).collect::<Vec<_>>()
+        let mounts = |protected: &ProtectedPaths| {
+            let shown = compute_view(&at("s"), &[], &grants, &[], (&resolver, protected));
+            shown.mounts.into_iter().map(|need| need.path).collect::<Vec<_>>()
         };
-        assert_eq!(needs(ProtectedPaths::NOTHING), [at("tree"), at("other")]);
-        assert_eq!(needs(&[at("tree/keys")].into_iter().collect()), [at("other")]);
-        let keeping = |is| {
-            needs(&ProtectedPaths::default().with_read_only(vec![ReadOnlyPath { path: at("tree/keys"), is }]))
+        assert_eq!(mounts(ProtectedPaths::NOTHING), [at("tree"), at("other")]);
+        assert_eq!(mounts(&[at("tree/keys")].into_iter().collect()), [at("other")]);
+        let keeping = |reason| {
+            mounts(
+                &ProtectedPaths::default()
+                    .with_read_only(vec![ReadOnlyPath { path: at("tree/keys"), reason }]),
+            )
         };
         assert_eq!(keeping(ReadOnlyReason::ClientConfiguration), [at("other")]);
         // The sandbox masks these paths.
@@ -348,9 +352,9 @@ mod tests {
     fn the_sandbox_is_always_a_root() {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
-        let inside = Need::new(sandbox.join("x").unwrap(), true);
-        let got = shown(&sandbox, &[], &[], &[inside], (&resolver, ProtectedPaths::NOTHING));
-        assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
+        let inside = MountRequest::new(sandbox.join("x").unwrap(), true);
+        let got = compute_view(&sandbox, &[], &[], &[inside], (&resolver, ProtectedPaths::NOTHING));
+        assert_eq!((got.mounts.len(), got.roots.len()), (0, 1));
         assert_eq!(got.root_list().roots[0].uri, "file:///s");
     }
 

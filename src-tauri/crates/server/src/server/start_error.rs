@@ -8,7 +8,7 @@ use ironcurtain_egress::RuleError;
 use ironcurtain_mcp::remote::RemoteError;
 use ironcurtain_packages::PackageError;
 use ironcurtain_sandbox::SandboxLaunchError;
-use ironcurtain_secrets::UnfilledError;
+use ironcurtain_secrets::FillError;
 use ironcurtain_server_identity::IdentityError;
 use std::io;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ pub enum ServerStartError {
     View(#[from] ViewError),
     /// The server's writable folders cannot be watched for autostart files.
     #[error(transparent)]
-    Watch(#[from] WatchError),
+    WatchOptions(#[from] WatchError),
     /// The server's sandbox cannot be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
@@ -63,7 +63,7 @@ pub enum ServerStartError {
     Supervisor(#[from] SupervisorError),
     /// An environment variable or header refers to a secret that is not available.
     #[error(transparent)]
-    Secret(#[from] UnfilledError),
+    Secret(#[from] FillError),
     /// The connection to the remote server failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),

@@ -32,8 +32,8 @@ fn identity(digest: &str) -> ServerIdentity {
     ServerIdentity { name: "notes".into(), args: String::new(), program: ProgramIdentity::Files(vec![file]) }
 }
 
-fn something() -> KeptUnderName {
-    KeptUnderName { annotated: 2, secrets: vec!["notes-key".into()], ..KeptUnderName::default() }
+fn something() -> StoredServerState {
+    StoredServerState { annotated: 2, secrets: vec!["notes-key".into()], ..StoredServerState::default() }
 }
 
 /// Creates a home directory with a database in the current or in the previous format.
@@ -53,7 +53,7 @@ fn home(version_before: bool) -> (tempfile::TempDir, Home) {
 fn make_database(database: PathBuf) {
     let make = move || {
         let audit = Audit::open(database.parent().unwrap(), |_| ()).unwrap();
-        let clock = Clock::of_machine().unwrap();
+        let clock = Clock::system().unwrap();
         let parts = GrantParts { database: &database, audit, on_trouble: Box::new(drop), clock };
         Grants::open(parts).map(drop).unwrap();
     };
@@ -61,12 +61,12 @@ fn make_database(database: PathBuf) {
     std::thread::spawn(move || runtime.block_on(async { make() })).join().unwrap();
 }
 
-fn outcome(bindings: &Bindings, digest: &str, kept: &KeptUnderName) -> Result<&'static str, String> {
+fn outcome(bindings: &Bindings, digest: &str, kept: &StoredServerState) -> Result<&'static str, String> {
     match admission(bindings, &identity(digest), kept) {
         Ok(Admission::Known) => Ok("known"),
-        Ok(Admission::Other(_)) => Ok("other"),
+        Ok(Admission::Rebound(_)) => Ok("other"),
         Ok(Admission::Decided(IdentityDecision::Keep)) => Ok("kept"),
-        Ok(Admission::Decided(IdentityDecision::StartAfresh)) => Ok("afresh"),
+        Ok(Admission::Decided(IdentityDecision::StartFresh)) => Ok("afresh"),
         Err(problem) => Err(problem.to_string()),
     }
 }
@@ -88,15 +88,15 @@ fn another_program_under_a_name_is_refused_until_the_user_decides() {
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(bindings.get("notes").unwrap().unwrap().found, None);
     assert!(given("b").is_err());
-    let found = identity("b").stored();
+    let found = identity("b").to_json();
     assert!(
-        !bindings.decide("notes", &identity("c").stored(), IdentityDecision::Keep).unwrap(),
+        !bindings.decide("notes", &identity("c").to_json(), IdentityDecision::Keep).unwrap(),
         "not what was shown"
     );
     assert!(bindings.decide("notes", &found, IdentityDecision::Keep).unwrap());
-    assert!(!bindings.decide("notes", &found, IdentityDecision::StartAfresh).unwrap(), "it is decided once");
+    assert!(!bindings.decide("notes", &found, IdentityDecision::StartFresh).unwrap(), "it is decided once");
     assert_eq!(given("b"), Ok("kept"));
-    bindings.decision_recorded("notes").unwrap();
+    bindings.clear_decision("notes").unwrap();
     assert_eq!(given("b"), Ok("known"));
     assert!(given("a").is_err(), "the old program is another one now");
 }
@@ -105,8 +105,8 @@ fn another_program_under_a_name_is_refused_until_the_user_decides() {
 fn a_name_without_state_is_rebound_without_a_question() {
     let (_dir, home) = home(false);
     let bindings = Bindings::of(&home.database());
-    assert_eq!(outcome(&bindings, "a", &KeptUnderName::default()), Ok("known"));
-    assert_eq!(outcome(&bindings, "b", &KeptUnderName::default()), Ok("other"));
+    assert_eq!(outcome(&bindings, "a", &StoredServerState::default()), Ok("known"));
+    assert_eq!(outcome(&bindings, "b", &StoredServerState::default()), Ok("other"));
     assert_eq!(outcome(&bindings, "b", &something()), Ok("known"));
     assert!(outcome(&bindings, "a", &something()).is_err());
 }

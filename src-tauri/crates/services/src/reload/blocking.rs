@@ -1,4 +1,4 @@
-//! Runs blocking work on separate threads, so that work that hangs delays neither other work nor shutdown.
+//! Runs blocking work on separate threads so that work that hangs delays neither other work nor shutdown.
 
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of jobs that are still running after their time limit. At this limit, new jobs are refused.
-const MAX_LATE: usize = 4;
+const MAX_OVERDUE: usize = 4;
 
 /// Runs work on a new thread. The channel closes without a result if the work panics or no thread can be spawned.
 pub(super) fn spawn_thread<T: Send + 'static>(
@@ -30,7 +30,7 @@ pub(super) fn spawn_thread<T: Send + 'static>(
 /// Runs blocking jobs with a time limit.
 #[derive(Default)]
 pub(super) struct BoundedWork {
-    late: JoinSet<()>,
+    overdue: JoinSet<()>,
 }
 
 impl BoundedWork {
@@ -39,22 +39,22 @@ impl BoundedWork {
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        if self.late.len() >= MAX_LATE {
+        if self.overdue.len() >= MAX_OVERDUE {
             return None;
         }
         let mut done = spawn_thread(work);
         match timeout(TIMEOUT, &mut done).await {
             Ok(done) => done.ok(),
             Err(_) => {
-                self.late.spawn(async move { drop(done.await) });
+                self.overdue.spawn(async move { drop(done.await) });
                 None
             }
         }
     }
 
     /// Completes when an overdue job has finished.
-    pub(super) async fn over(&mut self) {
-        if self.late.join_next().await.is_none() {
+    pub(super) async fn job_finished(&mut self) {
+        if self.overdue.join_next().await.is_none() {
             std::future::pending().await
         }
     }
@@ -75,15 +75,15 @@ mod tests {
     async fn hanging_work_times_out_and_delays_nothing_else() {
         let mut bounded = BoundedWork::default();
         let mut held = Vec::new();
-        for _ in 0..MAX_LATE {
+        for _ in 0..MAX_OVERDUE {
             let (go, work) = hanging();
             held.push(go);
             assert_eq!(bounded.run(work).await, None);
-            let next = if held.len() < MAX_LATE { Some(1) } else { None };
+            let next = if held.len() < MAX_OVERDUE { Some(1) } else { None };
             assert_eq!(done(&mut bounded).await, next);
         }
         held.pop().unwrap().send(()).unwrap();
-        bounded.over().await;
+        bounded.job_finished().await;
         assert_eq!(done(&mut bounded).await, Some(1));
     }
 

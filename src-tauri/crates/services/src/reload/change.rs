@@ -7,9 +7,9 @@ use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;
 
 /// Creates the audit entry for a changed policy.
-pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
+pub(super) fn policy_entry(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let rules = diff_rules(&before.policy, &now.policy);
-    let closed = closed(before, now);
+    let closed = closed_folders(before, now);
     let mut entry = Entry::new(Event::Policy, summary(before, now, &rules, closed.len()));
     entry.policy_hash = Some(now.hash.clone());
     entry.policy_change = Some(PolicyChange {
@@ -23,14 +23,14 @@ pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry 
 }
 
 /// Returns the folders to which any server lost some or all access.
-fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
+fn closed_folders(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     let closed: BTreeSet<String> = before
         .annotations
         .servers()
         .flat_map(|server| {
-            let with_hosts_of_now = now.open_folders(server);
+            let with_current_hosts = now.open_folders(server);
             let stays = move |open: &OpenFolder| {
-                with_hosts_of_now
+                with_current_hosts
                     .iter()
                     .any(|now| now.path.contains(&open.path) && (now.writable || !open.writable))
             };
@@ -43,7 +43,7 @@ fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
 
 /// Creates the audit entry that describes a policy change's effect, by judging synthetic calls against both policies.
 /// Slow if there are many rules.
-pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
+pub(super) fn effect_entry(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let difference = diff(&before.policy, &now.policy, &now.annotations);
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
     let stricter = difference.decisions.len() - looser;
@@ -59,7 +59,7 @@ pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
 }
 
 /// Creates the audit entry for changed settings or servers.
-pub(super) fn of_settings(before: &SessionSettings, now: &SessionSettings) -> Entry {
+pub(super) fn settings_entry(before: &SessionSettings, now: &SessionSettings) -> Entry {
     let servers = (before.servers != now.servers).then(|| servers(&before.servers, &now.servers));
     let settings = (before.config != now.config).then(|| "the settings changed".to_owned());
     let all: Vec<String> = servers.into_iter().chain(settings).collect();
@@ -74,7 +74,7 @@ fn summary(before: &PolicySnapshot, now: &PolicySnapshot, rules: &Difference, cl
     let others = [
         (rules.reordered, "rules reordered"),
         (before.annotations != now.annotations, "changed tool annotations"),
-        (before.gates != now.gates, "changed hosts of servers"),
+        (before.allowed_hosts != now.allowed_hosts, "changed hosts of servers"),
         (before.protected != now.protected, "changed protected paths"),
     ];
     what.extend(others.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_owned()));
@@ -132,7 +132,7 @@ mod tests {
         home.prepare().unwrap();
         for (folders, cut_short) in [(2, 0), (100, 1)] {
             let (before, now) = (snapshot(&home, folders, "deny"), snapshot(&home, folders, "escalate"));
-            let entry = effect(&before, &now);
+            let entry = effect_entry(&before, &now);
             let effect = entry.policy_effect.unwrap();
             assert!(effect.looser > 0, "{effect:?}");
             assert_eq!((effect.stricter, effect.cut_short), (0, cut_short), "{}", entry.summary);

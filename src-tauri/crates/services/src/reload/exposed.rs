@@ -4,7 +4,7 @@
 //! - Checks the real path of a file and every symlink that leads to it.
 
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{ExposedFile, Exposure, Server, Servers, WritableBy, places};
+use ironcurtain_config::{ExposedFile, Exposure, Server, Servers, WritableBy, resolved_paths};
 use ironcurtain_containment::{ProgramError, absolute, expand_home};
 use ironcurtain_grants::GrantTable;
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -12,7 +12,7 @@ use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;
 
 /// Paths that servers can write to.
-pub struct Writable<'a> {
+pub struct WritablePaths<'a> {
     home: &'a Home,
     servers: &'a Servers,
     grants: &'a GrantTable,
@@ -21,17 +21,18 @@ pub struct Writable<'a> {
     own: Vec<CanonicalPath>,
 }
 
-impl<'a> Writable<'a> {
+impl<'a> WritablePaths<'a> {
     /// Determines the paths that servers can write to because of their entries and these grants.
-    pub fn by(home: &'a Home, person: &CanonicalPath, servers: &'a Servers, grants: &'a GrantTable) -> Self {
+    pub fn new(home: &'a Home, person: &CanonicalPath, servers: &'a Servers, grants: &'a GrantTable) -> Self {
         let resolver = Resolver::new(person.clone(), person.clone());
-        let own = home.own().into_iter().filter_map(|own| resolver.locate(own.to_str()?).ok()).collect();
+        let own =
+            home.private_dirs().into_iter().filter_map(|own| resolver.locate(own.to_str()?).ok()).collect();
         Self { home, servers, grants, resolver, own }
     }
 
     /// Refuses a file that a server can write to.
     pub(super) fn refuse(&self, file: &Path) -> Result<(), ExposedFile> {
-        let exposure = self.exposure(file, self.places(file), None);
+        let exposure = self.exposure(file, self.paths_to(file), None);
         exposure.map_or(Ok(()), |exposure| Err(ExposedFile(exposure)))
     }
 
@@ -47,67 +48,72 @@ impl<'a> Writable<'a> {
         protected: &ProtectedPaths,
     ) -> Result<(), ProgramError> {
         let kept = protected.read_only().iter().map(|kept| &kept.path);
-        let out_of_reach: Vec<&CanonicalPath> = protected.paths().iter().chain(kept).collect();
-        let mut places = self.places(program);
-        places.retain(|place| !out_of_reach.iter().any(|closed| closed.contains(place)));
-        let exposure = self.exposure(program, places, Some(server));
+        let protected_paths: Vec<&CanonicalPath> = protected.paths().iter().chain(kept).collect();
+        let mut paths = self.paths_to(program);
+        paths.retain(|path| !protected_paths.iter().any(|closed| closed.contains(path)));
+        let exposure = self.exposure(program, paths, Some(server));
         exposure.map_or(Ok(()), |exposure| Err(ProgramError::Exposed(exposure)))
     }
 
-    /// Returns the first of `places` that a server other than `but` can write to.
-    fn exposure(&self, file: &Path, places: Vec<CanonicalPath>, but: Option<&str>) -> Option<Exposure> {
-        let writable = places.into_iter().find_map(|place| Some((self.writer(&place, but)?, place)));
-        writable.map(|(by, place)| Exposure { file: file.to_path_buf(), place, by })
+    /// Returns the first of `paths` that a server other than `except` can write to.
+    fn exposure(&self, file: &Path, paths: Vec<CanonicalPath>, except: Option<&str>) -> Option<Exposure> {
+        let writable = paths.into_iter().find_map(|path| Some((self.writer(&path, except)?, path)));
+        writable.map(|(by, path)| Exposure { file: file.to_path_buf(), path, by })
     }
 
     /// Returns a file's real path and all symlinks that lead to it. Returns no paths if the path cannot be resolved,
     /// because opening the file then fails with a better error.
-    fn places(&self, file: &Path) -> Vec<CanonicalPath> {
-        file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()
+    fn paths_to(&self, file: &Path) -> Vec<CanonicalPath> {
+        file.to_str()
+            .and_then(|text| self.resolver.resolve(text).ok())
+            .map(resolved_paths)
+            .unwrap_or_default()
     }
 
-    /// Returns the grant, session or server entry that makes a place writable. Ignores the `but` server.
-    fn writer(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
-        let granted = || self.granted(place, but);
-        granted().or_else(|| self.of_sessions(place)).or_else(|| self.configured(place, but))
+    /// Returns the grant, session or server entry that makes a path writable. Ignores the `except` server.
+    fn writer(&self, path: &CanonicalPath, except: Option<&str>) -> Option<WritableBy> {
+        let grant_writer = || self.grant_writer(path, except);
+        grant_writer()
+            .or_else(|| self.private_folder_writer(path))
+            .or_else(|| self.entry_writer(path, except))
     }
 
-    fn granted(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
-        let others = self.grants.grants.iter().filter(|grant| but != Some(&*grant.subject.server));
+    fn grant_writer(&self, path: &CanonicalPath, except: Option<&str>) -> Option<WritableBy> {
+        let others = self.grants.grants.iter().filter(|grant| except != Some(&*grant.subject.server));
         others.into_iter().find_map(|grant| {
             let files = grant.files()?;
             let writes = files.access.write || files.access.delete;
-            (writes && files.path.contains(place)).then(|| WritableBy::Granted {
+            (writes && files.path.contains(path)).then(|| WritableBy::Granted {
                 server: grant.subject.server.clone(),
                 path: files.path.clone(),
             })
         })
     }
 
-    /// Returns [`WritableBy::Session`] if a session's or server's private folder contains the place.
-    fn of_sessions(&self, place: &CanonicalPath) -> Option<WritableBy> {
-        let theirs = [self.home.sessions(), self.home.data.join("servers")];
-        let is_theirs = |dir: &std::path::PathBuf| {
-            dir.to_str().and_then(|dir| self.resolver.locate(dir).ok()).is_some_and(|dir| dir.contains(place))
+    /// Returns [`WritableBy::Session`] if a session's or server's private folder contains the path.
+    fn private_folder_writer(&self, path: &CanonicalPath) -> Option<WritableBy> {
+        let private_dirs = [self.home.sessions(), self.home.data.join("servers")];
+        let contains = |dir: &std::path::PathBuf| {
+            dir.to_str().and_then(|dir| self.resolver.locate(dir).ok()).is_some_and(|dir| dir.contains(path))
         };
-        theirs.iter().any(is_theirs).then_some(WritableBy::Session)
+        private_dirs.iter().any(contains).then_some(WritableBy::Session)
     }
 
-    /// Returns the server entry whose `allowWrite` setting includes the place. Such a setting never includes
+    /// Returns the server entry whose `allowWrite` setting includes the path. Such a setting never includes
     /// IronCurtain's own folders.
-    fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
-        if self.own.iter().any(|own| own.contains(place)) {
+    fn entry_writer(&self, path: &CanonicalPath, except: Option<&str>) -> Option<WritableBy> {
+        if self.own.iter().any(|own| own.contains(path)) {
             return None;
         }
         let opens = |written: &String| {
-            let path = absolute(&expand_home(written, &self.home.person), &self.home.person);
-            self.resolver.locate(&path).is_ok_and(|open| open.contains(place))
+            let allowed = absolute(&expand_home(written, &self.home.user_home), &self.home.user_home);
+            self.resolver.locate(&allowed).is_ok_and(|open| open.contains(path))
         };
         let opened = |server: &Server| {
             let open = server.sandbox.settings()?.filesystem.allow_write.iter().find(|open| opens(open))?;
             Some(WritableBy::Configured { server: server.name.clone(), entry: open.clone() })
         };
-        self.servers.iter().filter(|server| but != Some(&*server.name)).find_map(opened)
+        self.servers.iter().filter(|server| except != Some(&*server.name)).find_map(opened)
     }
 }
 
@@ -157,11 +163,11 @@ mod tests {
         let person = canonical("person");
         write(at("person/tools/run"), "").unwrap();
         symlink(at("person/tools/run"), at("person/bin/npx")).unwrap();
-        let servers = Servers::parse("{}", Path::new("f"), &home.person).unwrap();
+        let servers = Servers::parse("{}", Path::new("f"), &home.user_home).unwrap();
         let check = |program: &str, folder: &str, server: &str, protected: &ProtectedPaths| {
             let grants = vec![grant(at(folder).to_str().unwrap(), true)];
             let table = GrantTable::of(grants);
-            let writable = Writable::by(&home, &person, &servers, &table);
+            let writable = WritablePaths::new(&home, &person, &servers, &table);
             writable.refuse_program(&at(program), server, protected).map_err(|e| e.to_string())
         };
         let none = ProtectedPaths::default();
@@ -191,11 +197,11 @@ mod tests {
         home.prepare().unwrap();
         let person = CanonicalPath::assume_canonical(at("person").to_str().unwrap()).unwrap();
         let file = home.policy().join("compiled-policy.json");
-        let servers = |text: &str| Servers::parse(text, Path::new("f"), &home.person).unwrap();
+        let servers = |text: &str| Servers::parse(text, Path::new("f"), &home.user_home).unwrap();
         let none = servers("{}");
         let check = |servers: &Servers, grants: Vec<StandingGrant>| {
             let table = GrantTable::of(grants);
-            Writable::by(&home, &person, servers, &table).refuse(&file).map_err(|e| e.to_string())
+            WritablePaths::new(&home, &person, servers, &table).refuse(&file).map_err(|e| e.to_string())
         };
         let dotfiles = at("person/dotfiles").to_str().unwrap().to_owned();
         let all = servers(

@@ -39,7 +39,7 @@ pub(super) struct FileWatch {
     events: mpsc::UnboundedReceiver<Vec<PathBuf>>,
     watched: BTreeMap<PathBuf, Identity>,
     /// Real paths of the followed files and of the symlinks that lead to them.
-    places: BTreeSet<PathBuf>,
+    paths: BTreeSet<PathBuf>,
     /// Folders with secrets, in which only new symlinks and folders matter.
     secret: BTreeSet<PathBuf>,
 }
@@ -49,10 +49,10 @@ pub(super) struct FileWatch {
 pub(super) enum FileWatchError {
     /// The operating system's file watcher is not available.
     #[error(transparent)]
-    NoWatcher(Arc<notify::Error>),
+    Unavailable(Arc<notify::Error>),
     /// A directory cannot be watched.
     #[error("failed to watch `{dir}`: {source}", dir = .dir.display())]
-    Unwatched {
+    Watch {
         /// Path of the directory.
         dir: PathBuf,
         /// Error from the watcher.
@@ -64,14 +64,14 @@ impl FileWatch {
     /// Creates a watcher that watches no directories. Call [`FileWatch::arm`] next.
     pub(super) fn new() -> Self {
         let (send, events) = mpsc::unbounded_channel();
-        let tell = move |event: notify::Result<Event>| {
+        let forward = move |event: notify::Result<Event>| {
             if let Some(paths) = touched(event) {
                 // Sending fails if the receiver was dropped.
                 let _ = send.send(paths);
             }
         };
-        let watcher = notify::recommended_watcher(tell).map_err(Arc::new);
-        Self { watcher, events, watched: BTreeMap::new(), places: BTreeSet::new(), secret: BTreeSet::new() }
+        let watcher = notify::recommended_watcher(forward).map_err(Arc::new);
+        Self { watcher, events, watched: BTreeMap::new(), paths: BTreeSet::new(), secret: BTreeSet::new() }
     }
 
     /// Replaces the set of watched directories. From then on, all changes in them are detected.
@@ -80,8 +80,8 @@ impl FileWatch {
     /// Returns [`FileWatchError`] if the watcher is not available or a directory cannot be watched.
     pub(super) fn arm(&mut self, found: WatchedPaths) -> Result<(), FileWatchError> {
         let WatchedPaths { files, secret, mut directories } = found;
-        (self.places, self.secret) = (files, secret);
-        let watcher = self.watcher.as_mut().map_err(|e| FileWatchError::NoWatcher(e.clone()))?;
+        (self.paths, self.secret) = (files, secret);
+        let watcher = self.watcher.as_mut().map_err(|e| FileWatchError::Unavailable(e.clone()))?;
         let stale: Vec<PathBuf> = self
             .watched
             .iter()
@@ -97,7 +97,7 @@ impl FileWatch {
         for (dir, identity) in directories {
             let watch = watcher.watch(&dir, RecursiveMode::NonRecursive);
             if let Err(source) = watch {
-                return Err(FileWatchError::Unwatched { dir, source });
+                return Err(FileWatchError::Watch { dir, source });
             }
             self.watched.insert(dir, identity);
         }
@@ -120,7 +120,7 @@ impl FileWatch {
     async fn touched(&mut self) {
         loop {
             match self.events.recv().await {
-                Some(paths) if self.concern(&paths) => return,
+                Some(paths) if self.is_relevant(&paths) => return,
                 Some(_) => {}
                 // The watcher is unavailable, so no event will arrive.
                 None => std::future::pending().await,
@@ -130,9 +130,9 @@ impl FileWatch {
 
     /// Returns `true` if an event concerns a followed file, a directory that leads to one, or a new symlink in a folder
     /// with secrets. An event without paths may concern any file.
-    fn concern(&self, paths: &[PathBuf]) -> bool {
-        let is_on_the_way = |path: &PathBuf| self.places.iter().any(|place| place.starts_with(path));
-        paths.is_empty() || paths.iter().any(|path| is_on_the_way(path) || self.is_new_link(path))
+    fn is_relevant(&self, paths: &[PathBuf]) -> bool {
+        let leads_to_file = |path: &PathBuf| self.paths.iter().any(|watched| watched.starts_with(path));
+        paths.is_empty() || paths.iter().any(|path| leads_to_file(path) || self.is_new_link(path))
     }
 
     fn is_new_link(&self, path: &Path) -> bool {
@@ -156,17 +156,17 @@ fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
 impl WatchedPaths {
     /// Determines the current real paths of the files. Blocks on file access.
     pub(super) fn find(files: &[PathBuf], secret: Vec<PathBuf>) -> Self {
-        let directories = secret.iter().filter_map(|dir| there(dir)).collect();
+        let directories = secret.iter().filter_map(|dir| directory_identity(dir)).collect();
         let mut found = Self { files: BTreeSet::new(), secret: secret.into_iter().collect(), directories };
         for file in files {
-            let spelled = spelled(file);
+            let own = resolve_parent(file);
             let target = file.canonicalize().ok();
-            for place in std::iter::once(spelled).chain(target) {
+            for path in std::iter::once(own).chain(target) {
                 // Watches two levels, because the directory itself may be replaced.
-                for dir in place.ancestors().skip(1).filter_map(there).take(2) {
+                for dir in path.ancestors().skip(1).filter_map(directory_identity).take(2) {
                     found.directories.insert(dir.0, dir.1);
                 }
-                found.files.insert(place);
+                found.files.insert(path);
             }
         }
         found
@@ -174,13 +174,13 @@ impl WatchedPaths {
 }
 
 /// Resolves all symlinks in a path except one in its last component.
-fn spelled(file: &Path) -> PathBuf {
+fn resolve_parent(file: &Path) -> PathBuf {
     let real = file.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
     real.and_then(|(above, real)| Some(real.join(file.strip_prefix(above).ok()?)))
         .unwrap_or_else(|| file.to_path_buf())
 }
 
-fn there(dir: &Path) -> Option<(PathBuf, Identity)> {
+fn directory_identity(dir: &Path) -> Option<(PathBuf, Identity)> {
     let found = std::fs::metadata(dir).ok().filter(std::fs::Metadata::is_dir)?;
     Some((dir.to_path_buf(), (found.dev(), found.ino())))
 }

@@ -1,10 +1,10 @@
 //! Reads the configuration files and compares them with the current state. Blocks on file access and changes nothing.
 
-use super::exposed::Writable;
+use super::exposed::WritablePaths;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
 use ironcurtain_config::{
-    Config, ConfigError, ExposedFile, Hosts, MANAGED_FILE, Managed, ManagedPolicy, PolicyFiles,
-    PolicySnapshot, PolicyTexts, Servers, SessionSettings, SnapshotError, Text,
+    Config, ConfigError, ConfigText, ExposedFile, Hosts, MANAGED_FILE, Managed, ManagedPolicy, PolicyFiles,
+    PolicySnapshot, PolicyTexts, Servers, SessionSettings, SnapshotError,
 };
 use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,23 @@ const MAX_FOLLOWED: usize = 256;
 /// Current configuration and policy, with the file contents from which they were parsed.
 #[derive(Debug, Clone)]
 pub(super) struct Current {
-    pub(super) config: (Text, Config),
-    pub(super) servers: (Text, Servers),
+    pub(super) config: (ConfigText, Config),
+    pub(super) servers: (ConfigText, Servers),
     pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
 /// Result of reading the configuration files.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct ReadResult {
     /// New state. Contains the previous value of each rejected file.
     pub(super) now: Current,
     /// Reasons why files were rejected.
-    pub(super) refused: Refused,
+    pub(super) rejected: RejectedFiles,
 }
 
 /// Reasons why files were rejected, by kind of file. A field is `None` if its files were accepted.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RejectedFiles {
     pub(super) config: Option<String>,
     pub(super) servers: Option<String>,
     pub(super) snapshot: Option<String>,
@@ -56,7 +56,7 @@ enum ReadError {
     Exposed(#[from] ExposedFile),
     /// The file was removed after it was loaded.
     #[error("`{path}` was removed; restore it, or restart IronCurtain to continue without it", path = .0.display())]
-    Gone(PathBuf),
+    Removed(PathBuf),
 }
 
 /// Returns all configuration files that are followed.
@@ -68,18 +68,19 @@ pub(super) fn files(home: &Home) -> Vec<PathBuf> {
 impl Current {
     /// Reads the files at startup. Any error is fatal.
     pub(super) fn read(home: &Home) -> Result<Self, SnapshotError> {
-        let config = Config::text(home)?;
+        let config = Config::read_text(home)?;
         let managed = Managed::load()?;
-        let config = (config.clone(), Config::of(&config)?.under(managed.as_ref()));
-        let servers = Servers::text(home)?;
-        let servers = (servers.clone(), Servers::of(&servers, &home.person)?.under(managed.as_ref()));
+        let config = (config.clone(), Config::from_text(&config)?.restricted(managed.as_ref()));
+        let servers = Servers::read_text(home)?;
+        let servers =
+            (servers.clone(), Servers::from_text(&servers, &home.user_home)?.restricted(managed.as_ref()));
         let snapshot = PolicySnapshot::load(home, &servers.1)?;
         Ok(Self { config, servers, snapshot: snapshot.into() })
     }
 
     /// Refuses files that a server can write to.
-    pub(super) fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
-        let writable = Writable::by(home, &self.snapshot.home, &self.servers.1, grants);
+    pub(super) fn check_not_writable(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
+        let writable = WritablePaths::new(home, &self.snapshot.home, &self.servers.1, grants);
         Ok(files(home).iter().try_for_each(|file| writable.refuse(file))?)
     }
 
@@ -95,7 +96,7 @@ impl Current {
 
     /// Returns all paths whose changes can affect the configuration: the user's files, the organization's file, and the
     /// folders in its rules, which may be symlinks.
-    pub(super) fn followed(&self, home: &Home) -> Vec<PathBuf> {
+    pub(super) fn watched_paths(&self, home: &Home) -> Vec<PathBuf> {
         let organization = self.snapshot.managed.iter().map(|_| PathBuf::from(MANAGED_FILE));
         let rules = self.snapshot.policy.rules().iter().filter(|rule| rule.is_managed());
         let folders = rules.filter_map(|rule| rule.condition.paths.as_ref());
@@ -116,111 +117,128 @@ impl Current {
 
 /// Reads the files again. Updates the protected paths and the organization's settings even if the user's files are
 /// rejected.
-pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> Reading {
+pub(super) fn reread(home: &Home, before: &Current, grants: &GrantTable) -> ReadResult {
     let organization = match organization(home, before) {
         Ok(organization) => organization,
         Err(problem) => {
             let why = Some(problem.to_string());
-            let refused = Refused { config: why.clone(), servers: why.clone(), snapshot: why };
-            let snapshot = before.snapshot.with_protection_now(home);
+            let rejected = RejectedFiles { config: why.clone(), servers: why.clone(), snapshot: why };
+            let snapshot = before.snapshot.with_current_protection(home);
             let now =
                 snapshot.map_or_else(|_| before.clone(), |snapshot| before.clone().with_snapshot(snapshot));
-            return Reading { now, refused };
+            return ReadResult { now, rejected };
         }
     };
     let managed = organization.as_ref().map(|organization| &organization.managed);
-    let closed = || -> Result<(), ReadError> {
-        Ok([home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir))?)
+    let check_private = || -> Result<(), ReadError> {
+        Ok([home.config.clone(), home.policy()].iter().try_for_each(|dir| check_private(dir))?)
     };
-    let writable = Writable::by(home, &before.snapshot.home, &before.servers.1, grants);
-    let (config, config_refused) = match closed().and_then(|()| config(home, &before.config.0, &writable)) {
-        Ok(config) => (config, None),
-        Err(why) => (before.config.clone(), Some(why.to_string())),
-    };
-    let (servers, servers_refused) = match closed().and_then(|()| servers(home, &before.servers.0, &writable))
-    {
-        Ok(servers) => (servers, None),
-        Err(why) => (before.servers.clone(), Some(why.to_string())),
-    };
-    let config = (config.0, config.1.under(managed));
-    let servers = (servers.0, servers.1.under(managed));
-    let writable = Writable::by(home, &before.snapshot.home, &servers.1, grants);
-    let hosts = before.snapshot.hosts_with(&servers.1);
-    let texts = closed().and_then(|()| texts(home, &before.snapshot, &writable));
+    let writable = WritablePaths::new(home, &before.snapshot.home, &before.servers.1, grants);
+    let (config, config_rejection) =
+        match check_private().and_then(|()| config(home, &before.config.0, &writable)) {
+            Ok(config) => (config, None),
+            Err(why) => (before.config.clone(), Some(why.to_string())),
+        };
+    let (servers, servers_rejection) =
+        match check_private().and_then(|()| servers(home, &before.servers.0, &writable)) {
+            Ok(servers) => (servers, None),
+            Err(why) => (before.servers.clone(), Some(why.to_string())),
+        };
+    let config = (config.0, config.1.restricted(managed));
+    let servers = (servers.0, servers.1.restricted(managed));
+    let writable = WritablePaths::new(home, &before.snapshot.home, &servers.1, grants);
+    let hosts = before.snapshot.updated_hosts(&servers.1);
+    let texts = check_private().and_then(|()| texts(home, &before.snapshot, &writable));
     let read = |texts| -> Result<PolicySnapshot, ReadError> {
-        Ok(PolicySnapshot::of(home, hosts.clone(), texts, organization.clone())?)
+        Ok(PolicySnapshot::from_texts(home, hosts.clone(), texts, organization.clone())?)
     };
-    let (snapshot, policy_refused) = match texts.and_then(read) {
+    let (snapshot, policy_rejection) = match texts.and_then(read) {
         Ok(snapshot) => (snapshot, None),
         Err(why) => {
-            let texts_of_before =
-                PolicySnapshot::of(home, hosts.clone(), before.snapshot.text().clone(), organization);
+            let previous_texts =
+                PolicySnapshot::from_texts(home, hosts.clone(), before.snapshot.text().clone(), organization);
             let snapshot =
-                texts_of_before.unwrap_or_else(|_| with_hosts_of_now(home, &before.snapshot, hosts));
+                previous_texts.unwrap_or_else(|_| with_current_hosts(home, &before.snapshot, hosts));
             (snapshot, Some(why.to_string()))
         }
     };
     let now = Current { config, servers, snapshot: before.snapshot.clone() }.with_snapshot(snapshot);
-    Reading {
+    ReadResult {
         now,
-        refused: Refused { config: config_refused, servers: servers_refused, snapshot: policy_refused },
+        rejected: RejectedFiles {
+            config: config_rejection,
+            servers: servers_rejection,
+            snapshot: policy_rejection,
+        },
     }
 }
 
-/// Reads the organization's settings and rules, and records when new rules were first seen. Rejects the removal of the
+/// Reads the organization's settings and rules and records when new rules were first seen. Rejects the removal of the
 /// organization's file, as for the user's files.
 fn organization(home: &Home, before: &Current) -> Result<Option<ManagedPolicy>, ReadError> {
     let mut organization = ManagedPolicy::load(home)?;
     if organization.is_none() && before.snapshot.managed.is_some() {
-        return Err(ReadError::Gone(MANAGED_FILE.into()));
+        return Err(ReadError::Removed(MANAGED_FILE.into()));
     }
-    if let Some(Err(problem)) = organization.as_mut().map(|managed| managed.record_arrivals(home)) {
+    if let Some(Err(problem)) = organization.as_mut().map(|managed| managed.record_first_seen(home)) {
         tracing::warn!(%problem, "failed to store the arrival times of the organization's rules");
     }
     Ok(organization)
 }
 
 /// Returns the previous policy with the current host settings and protected paths.
-fn with_hosts_of_now(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> PolicySnapshot {
+fn with_current_hosts(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> PolicySnapshot {
     let snapshot = before.with_hosts(hosts);
-    snapshot.with_protection_now(home).unwrap_or(snapshot)
+    snapshot.with_current_protection(home).unwrap_or(snapshot)
 }
 
-fn config(home: &Home, before: &Text, writable: &Writable<'_>) -> Result<(Text, Config), ReadError> {
-    let text = Config::text(home)?;
+fn config(
+    home: &Home,
+    before: &ConfigText,
+    writable: &WritablePaths<'_>,
+) -> Result<(ConfigText, Config), ReadError> {
+    let text = Config::read_text(home)?;
     writable.refuse(&text.path)?;
-    still_there(before, &text)?;
-    let config = Config::of(&text)?;
+    check_not_removed(before, &text)?;
+    let config = Config::from_text(&text)?;
     Ok((text, config))
 }
 
-fn servers(home: &Home, before: &Text, writable: &Writable<'_>) -> Result<(Text, Servers), ReadError> {
-    let text = Servers::text(home)?;
+fn servers(
+    home: &Home,
+    before: &ConfigText,
+    writable: &WritablePaths<'_>,
+) -> Result<(ConfigText, Servers), ReadError> {
+    let text = Servers::read_text(home)?;
     writable.refuse(&text.path)?;
-    still_there(before, &text)?;
-    let servers = Servers::of(&text, &home.person)?;
+    check_not_removed(before, &text)?;
+    let servers = Servers::from_text(&text, &home.user_home)?;
     Ok((text, servers))
 }
 
-fn texts(home: &Home, before: &PolicySnapshot, writable: &Writable<'_>) -> Result<PolicyTexts, ReadError> {
+fn texts(
+    home: &Home,
+    before: &PolicySnapshot,
+    writable: &WritablePaths<'_>,
+) -> Result<PolicyTexts, ReadError> {
     let texts = PolicyTexts::read(home, &PolicyFiles::default())?;
     texts.files().into_iter().try_for_each(|file| writable.refuse(&file.path))?;
     for (before, now) in before.text().files().into_iter().zip(texts.files()) {
-        still_there(before, now)?;
+        check_not_removed(before, now)?;
     }
     Ok(texts)
 }
 
 /// Rejects the removal of a file, because the defaults could be less strict.
-fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
+fn check_not_removed(before: &ConfigText, now: &ConfigText) -> Result<(), ReadError> {
     if before.content.is_none() || now.content.is_some() {
         return Ok(());
     }
-    Err(ReadError::Gone(now.path.clone()))
+    Err(ReadError::Removed(now.path.clone()))
 }
 
 /// Checks that a directory, if it exists, is accessible only to this user.
-fn closed(dir: &Path) -> Result<(), HomeError> {
+fn check_private(dir: &Path) -> Result<(), HomeError> {
     if dir.symlink_metadata().is_ok() { private_dir(dir) } else { Ok(()) }
 }
 
@@ -250,13 +268,13 @@ mod tests {
             std::fs::write(self.home.config.join(below), text).unwrap();
         }
 
-        fn read_again(&self, before: &Current) -> Reading {
-            read_again(&self.home, before, &GrantTable::default())
+        fn reread(&self, before: &Current) -> ReadResult {
+            reread(&self.home, before, &GrantTable::default())
         }
     }
 
     fn admits(snapshot: &PolicySnapshot, server: &str, host: &str) -> bool {
-        snapshot.gates.admits(server, &Destination::parse(Role::FetchUrl, &format!("https://{host}")))
+        snapshot.allowed_hosts.allows(server, &Destination::parse(Role::FetchUrl, &format!("https://{host}")))
     }
 
     const ONE: &str =
@@ -266,9 +284,9 @@ mod tests {
     fn unchanged_files_keep_the_snapshot() {
         let scene = Scene::new();
         let before = Current::read(&scene.home).unwrap();
-        let reading = scene.read_again(&before);
+        let reading = scene.reread(&before);
         assert!(Arc::ptr_eq(&reading.now.snapshot, &before.snapshot));
-        assert_eq!(reading.refused, Refused::default());
+        assert_eq!(reading.rejected, RejectedFiles::default());
     }
 
     #[test]
@@ -279,7 +297,7 @@ mod tests {
         let vault = vault.unwrap();
         assert!(!before.snapshot.protected.paths().contains(&vault));
         std::os::unix::fs::symlink(vault.as_path(), scene.base.join("person/.ssh")).unwrap();
-        let now = scene.read_again(&before).now.snapshot;
+        let now = scene.reread(&before).now.snapshot;
         assert!(now.protected.paths().contains(&vault));
         assert_eq!((now.version, &now.hash), (before.snapshot.version + 1, &before.snapshot.hash));
     }
@@ -294,12 +312,12 @@ mod tests {
         );
         scene.write("mcp-servers.json", &ONE.replace("a.example", "b.example"));
         scene.write("policy/compiled-policy.json", "{}");
-        let Reading { now, refused } = scene.read_again(&before);
+        let ReadResult { now, rejected } = scene.reread(&before);
         assert!(!admits(&now.snapshot, "net", "a.example") && admits(&now.snapshot, "net", "b.example"));
         assert_eq!(now.snapshot.policy, before.snapshot.policy);
         assert_ne!(now.snapshot.hash, before.snapshot.hash);
-        assert!(refused.snapshot.unwrap().contains("compiled-policy.json"));
-        assert_eq!((refused.config, refused.servers), (None, None));
+        assert!(rejected.snapshot.unwrap().contains("compiled-policy.json"));
+        assert_eq!((rejected.config, rejected.servers), (None, None));
     }
 
     #[test]
@@ -308,12 +326,12 @@ mod tests {
         scene.write("mcp-servers.json", ONE);
         let before = Current::read(&scene.home).unwrap();
         scene.write("mcp-servers.json", r#"{ "other": { "command": "c" } }"#);
-        let now = scene.read_again(&before).now;
+        let now = scene.reread(&before).now;
         assert!(now.servers.1.find(Some("net")).is_none());
         assert!(admits(&now.snapshot, "net", "a.example") && !admits(&now.snapshot, "net", "b.example"));
         // A server without a host list requires no approval for hosts.
         scene.write("mcp-servers.json", r#"{ "net": { "command": "c", "sandbox": false } }"#);
-        assert!(admits(&scene.read_again(&before).now.snapshot, "net", "b.example"));
+        assert!(admits(&scene.reread(&before).now.snapshot, "net", "b.example"));
     }
 
     #[test]
@@ -325,17 +343,17 @@ mod tests {
         std::fs::remove_file(scene.home.policy().join("compiled-policy.json")).unwrap();
         std::fs::remove_file(scene.home.config.join("config.json")).unwrap();
         std::fs::write(scene.home.config.join("mcp-servers.json"), [0xff, 0xfe]).unwrap();
-        let Reading { now, refused } = scene.read_again(&before);
+        let ReadResult { now, rejected } = scene.reread(&before);
         assert!(Arc::ptr_eq(&now.snapshot, &before.snapshot));
         assert_eq!(now.settings(), before.settings());
-        assert!(refused.snapshot.unwrap().contains("compiled-policy.json` was removed; restore it"));
-        assert!(refused.config.unwrap().contains("config.json` was removed; restore it"));
-        let servers = refused.servers.unwrap();
+        assert!(rejected.snapshot.unwrap().contains("compiled-policy.json` was removed; restore it"));
+        assert!(rejected.config.unwrap().contains("config.json` was removed; restore it"));
+        let servers = rejected.servers.unwrap();
         assert!(servers.contains("failed to read `") && servers.contains("mcp-servers.json`: "), "{servers}");
         std::fs::remove_dir_all(scene.home.policy()).unwrap();
         std::os::unix::fs::symlink(&scene.base, scene.home.policy()).unwrap();
-        let elsewhere = scene.read_again(&before);
-        assert!(elsewhere.refused.snapshot.unwrap().contains("it is not a directory"));
+        let elsewhere = scene.reread(&before);
+        assert!(elsewhere.rejected.snapshot.unwrap().contains("it is not a directory"));
         assert!(Arc::ptr_eq(&elsewhere.now.snapshot, &before.snapshot));
     }
 }

@@ -2,11 +2,11 @@
 
 use super::blocking::{BoundedWork, TIMEOUT, spawn_thread};
 use super::file_watch::{FileWatch, WatchedPaths};
-use super::read::{Current, Reading, Refused, read_again};
+use super::read::{Current, ReadResult, RejectedFiles, reread};
 use super::{Reloader, ReloaderParts, change};
-use crate::health::Concern;
+use crate::health::HealthComponent;
 use ironcurtain_audit::{Audit, AuditError, Entry};
-use ironcurtain_config::{PolicySnapshot, SessionSettings, watched};
+use ironcurtain_config::{PolicySnapshot, SessionSettings, folders_to_watch};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 const QUEUE: usize = 16;
 
 pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
-    let (looks, inbox) = mpsc::channel(QUEUE);
+    let (requests, inbox) = mpsc::channel(QUEUE);
     let (publish_snapshot, snapshots) = watch::channel(current.snapshot.clone());
     let (publish_settings, settings) = watch::channel(Arc::new(current.settings()));
     let task = ReloadTask {
@@ -29,7 +29,7 @@ pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
         settings: publish_settings,
     };
     tokio::spawn(task.run(inbox));
-    Reloader { snapshots, settings, looks }
+    Reloader { snapshots, settings, requests }
 }
 
 struct ReloadTask {
@@ -42,7 +42,7 @@ struct ReloadTask {
     settings: watch::Sender<Arc<SessionSettings>>,
     /// `true` while a change has not taken effect because it could not be recorded.
     unrecorded: bool,
-    audit_troubles: watch::Receiver<BTreeMap<Concern, String>>,
+    audit_troubles: watch::Receiver<BTreeMap<HealthComponent, String>>,
 }
 
 impl ReloadTask {
@@ -50,62 +50,65 @@ impl ReloadTask {
         let ending = self.parts.ending.clone();
         tokio::select! {
             () = ending.cancelled() => {}
-            () = self.keep(&mut inbox) => {}
+            () = self.update_loop(&mut inbox) => {}
         }
     }
 
-    async fn keep(&mut self, inbox: &mut mpsc::Receiver<oneshot::Sender<()>>) {
+    async fn update_loop(&mut self, inbox: &mut mpsc::Receiver<oneshot::Sender<()>>) {
         // Reads the files again to detect changes made before they were watched.
-        self.follow().await;
+        self.reload().await;
         loop {
-            let asked = tokio::select! {
-                asked = inbox.recv() => match asked {
-                    Some(asked) => Some(asked),
+            let reply = tokio::select! {
+                reply = inbox.recv() => match reply {
+                    Some(reply) => Some(reply),
                     None => return,
                 },
                 () = self.file_watch.changed() => None,
-                () = self.work.over() => None,
+                () = self.work.job_finished() => None,
                 () = recovered(&mut self.audit_troubles), if self.unrecorded => None,
             };
-            self.follow().await;
-            if let Some(asked) = asked {
+            self.reload().await;
+            if let Some(reply) = reply {
                 // Sending fails if the caller has stopped waiting.
-                let _ = asked.send(());
+                let _ = reply.send(());
             }
         }
     }
 
     /// Reads the files again and applies their changes.
-    async fn follow(&mut self) {
-        // Watches before reading, so that no change in between is missed.
-        let (files, person) = (self.current.followed(&self.parts.home), self.current.snapshot.home.clone());
-        let find = move || WatchedPaths::find(&files, watched(&person));
-        let Some(places) = self.work.run(find).await else {
+    async fn reload(&mut self) {
+        // Watches before reading so that no change in between is missed.
+        let (files, person) =
+            (self.current.watched_paths(&self.parts.home), self.current.snapshot.home.clone());
+        let find = move || WatchedPaths::find(&files, folders_to_watch(&person));
+        let Some(paths) = self.work.run(find).await else {
             return self.timed_out();
         };
-        let unwatched = self.file_watch.arm(places).err();
-        self.parts.health.set(Concern::Watching, unwatched.map(|why| watch_failed(&why.to_string())));
+        let unwatched = self.file_watch.arm(paths).err();
+        self.parts
+            .health
+            .set(HealthComponent::Watching, unwatched.map(|why| watch_error_message(&why.to_string())));
         let (home, before) = (self.parts.home.clone(), self.current.clone());
         let grants = self.parts.grants.borrow().clone();
         let reading = self.work.run(move || {
-            let reading = read_again(&home, &before, &grants);
+            let reading = reread(&home, &before, &grants);
             let differs = reading.now.snapshot.version != before.snapshot.version;
-            let entry = differs.then(|| change::of_policy(&before.snapshot, &reading.now.snapshot));
+            let entry = differs.then(|| change::policy_entry(&before.snapshot, &reading.now.snapshot));
             (reading, entry)
         });
-        let Some((Reading { now, refused }, entry)) = reading.await else {
+        let Some((ReadResult { now, rejected }, entry)) = reading.await else {
             return self.timed_out();
         };
-        self.parts.health.set(Concern::Reading, None);
-        self.take(now, refused, entry).await;
+        self.parts.health.set(HealthComponent::Reading, None);
+        self.apply(now, rejected, entry).await;
     }
 
     fn timed_out(&self) {
-        self.parts.health.set(Concern::Reading, Some(not_read()));
+        self.parts.health.set(HealthComponent::Reading, Some(timeout_message()));
         self.parts.changes.send_modify(|n| *n += 1);
     }
 
-    async fn take(&mut self, now: Current, refused: Refused, snapshot: Option<Entry>) {
+    async fn apply(&mut self, now: Current, rejected: RejectedFiles, snapshot: Option<Entry>) {
         let recorded = self.publish(now, snapshot).await;
         self.unrecorded = recorded.is_err();
         let trouble = |what: &str, why: Option<String>| {
@@ -115,10 +118,10 @@ impl ReloadTask {
                 )
             })
         };
-        let snapshot = refused.snapshot.or(recorded.err().map(|problem| problem.to_string()));
-        self.parts.health.set(Concern::Policy, trouble("the policy", snapshot));
-        self.parts.health.set(Concern::Servers, trouble("the configured servers", refused.servers));
-        self.parts.health.set(Concern::Settings, trouble("the settings", refused.config));
+        let snapshot = rejected.snapshot.or(recorded.err().map(|problem| problem.to_string()));
+        self.parts.health.set(HealthComponent::Policy, trouble("the policy", snapshot));
+        self.parts.health.set(HealthComponent::Servers, trouble("the configured servers", rejected.servers));
+        self.parts.health.set(HealthComponent::Settings, trouble("the settings", rejected.config));
         self.parts.changes.send_modify(|n| *n += 1);
     }
 
@@ -126,8 +129,8 @@ impl ReloadTask {
     async fn publish(&mut self, now: Current, snapshot: Option<Entry>) -> Result<(), AuditError> {
         let (old, new) = (self.current.settings(), now.settings());
         if old != new {
-            self.parts.audit.record(change::of_settings(&old, &new)).await?;
-            self.parts.machine.choose(new.config.sandbox_backend, new.config.sandbox_policy);
+            self.parts.audit.record(change::settings_entry(&old, &new)).await?;
+            self.parts.sandbox_probe.set_backend(new.config.sandbox_backend, new.config.sandbox_policy);
             self.settings.send_replace(Arc::new(new));
         }
         (self.current.config, self.current.servers) = (now.config, now.servers);
@@ -135,18 +138,18 @@ impl ReloadTask {
             self.parts.audit.record(entry).await?;
             self.snapshots.send_replace(now.snapshot.clone());
             let before = std::mem::replace(&mut self.current.snapshot, now.snapshot.clone());
-            tokio::spawn(note_effect(self.parts.audit.clone(), before, now.snapshot));
+            tokio::spawn(record_effect(self.parts.audit.clone(), before, now.snapshot));
         }
         Ok(())
     }
 }
 
-/// Determines and records a change's effect. Runs in the background, so that the change takes effect immediately.
-async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicySnapshot>) {
+/// Determines and records a change's effect. Runs in the background so that the change takes effect immediately.
+async fn record_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicySnapshot>) {
     if before.policy == now.policy {
         return;
     }
-    let counted = spawn_thread(move || change::effect(&before, &now)).await;
+    let counted = spawn_thread(move || change::effect_entry(&before, &now)).await;
     let recorded = match counted {
         Ok(entry) => audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string()),
         Err(problem) => Err(problem.to_string()),
@@ -156,11 +159,11 @@ async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicyS
     }
 }
 
-fn watch_failed(why: &str) -> String {
+fn watch_error_message(why: &str) -> String {
     format!("Changes of the policy and the configuration are only detected when a session opens: {why}.")
 }
 
-fn not_read() -> String {
+fn timeout_message() -> String {
     format!(
         "Reading the policy and the configuration timed out after {} s. The previous version stays in force.",
         TIMEOUT.as_secs()
@@ -168,13 +171,13 @@ fn not_read() -> String {
 }
 
 /// Completes once the audit log is writable again.
-async fn recovered(health: &mut watch::Receiver<BTreeMap<Concern, String>>) {
+async fn recovered(health: &mut watch::Receiver<BTreeMap<HealthComponent, String>>) {
     loop {
         if health.changed().await.is_err() {
             // The sender was dropped, so no update will arrive.
             return std::future::pending().await;
         }
-        if !health.borrow_and_update().contains_key(&Concern::Audit) {
+        if !health.borrow_and_update().contains_key(&HealthComponent::Audit) {
             return;
         }
     }

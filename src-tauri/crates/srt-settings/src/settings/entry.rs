@@ -27,8 +27,8 @@ struct Marked {
 }
 
 impl<'de> Deserialize<'de> for PathEntry {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let entry = match WrittenPath::deserialize(from)? {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let entry = match WrittenPath::deserialize(deserializer)? {
             WrittenPath::Path(path) => Self { path, literal: false },
             WrittenPath::Marked(Marked { path, literal: true }) => Self { path, literal: true },
             WrittenPath::Marked(_) => return Err(de::Error::custom("`literal` can only be `true`")),

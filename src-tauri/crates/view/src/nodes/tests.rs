@@ -15,24 +15,24 @@ fn name(text: &str) -> &OsStr {
 #[test]
 fn a_replaced_file_is_another_node_and_numbers_are_not_used_again() {
     let nodes = Nodes::new(file(1));
-    let first = nodes.found(ROOT, name("a"), file(2)).unwrap();
-    assert_eq!(nodes.found(ROOT, name("a"), file(2)).unwrap(), first);
-    let second = nodes.found(ROOT, name("a"), file(3)).unwrap();
+    let first = nodes.look_up_file(ROOT, name("a"), file(2)).unwrap();
+    assert_eq!(nodes.look_up_file(ROOT, name("a"), file(2)).unwrap(), first);
+    let second = nodes.look_up_file(ROOT, name("a"), file(3)).unwrap();
     assert_ne!(first, second);
     assert_eq!(nodes.path(first), Err(Errno::NOENT));
     assert_eq!(nodes.path(second).unwrap(), Path::new("a"));
     nodes.forget(second, 1);
     nodes.forget(first, 2);
     assert_eq!(nodes.len(), 1);
-    assert!(nodes.found(ROOT, name("a"), file(3)).unwrap() > second);
+    assert!(nodes.look_up_file(ROOT, name("a"), file(3)).unwrap() > second);
 }
 
 #[test]
 fn a_folder_that_is_moved_takes_its_entries_along() {
     let nodes = Nodes::new(file(1));
-    let folder = nodes.found(ROOT, name("d"), file(2)).unwrap();
-    let inner = nodes.found(folder, name("x"), file(3)).unwrap();
-    nodes.moved((ROOT, name("d")), (ROOT, name("e")));
+    let folder = nodes.look_up_file(ROOT, name("d"), file(2)).unwrap();
+    let inner = nodes.look_up_file(folder, name("x"), file(3)).unwrap();
+    nodes.move_name((ROOT, name("d")), (ROOT, name("e")));
     assert_eq!(nodes.path(inner).unwrap(), Path::new("e/x"));
     // The parent is kept while the kernel knows a child.
     nodes.forget(folder, 1);
@@ -44,8 +44,8 @@ fn a_folder_that_is_moved_takes_its_entries_along() {
 #[test]
 fn names_can_be_exchanged() {
     let nodes = Nodes::new(file(1));
-    let [one, two] = [("a", 2), ("b", 3)].map(|(n, i)| nodes.found(ROOT, name(n), file(i)).unwrap());
-    nodes.exchanged((ROOT, name("a")), (ROOT, name("b")));
+    let [one, two] = [("a", 2), ("b", 3)].map(|(n, i)| nodes.look_up_file(ROOT, name(n), file(i)).unwrap());
+    nodes.exchange_names((ROOT, name("a")), (ROOT, name("b")));
     assert_eq!(nodes.path(one).unwrap(), Path::new("b"));
     assert_eq!(nodes.path(two).unwrap(), Path::new("a"));
 }
@@ -53,8 +53,8 @@ fn names_can_be_exchanged() {
 #[test]
 fn virtual_entries_stay_without_lookups_until_they_are_removed() {
     let nodes = Nodes::new(file(1));
-    nodes.make_virtual(ROOT, name("v"), 0o100_600).unwrap();
-    let (node, mode) = nodes.found_virtual(ROOT, name("v")).unwrap();
+    nodes.create_virtual(ROOT, name("v"), 0o100_600).unwrap();
+    let (node, mode) = nodes.look_up_virtual(ROOT, name("v")).unwrap();
     assert_eq!(mode, 0o100_600);
     nodes.forget(node, 1);
     assert_eq!(nodes.virtual_children(ROOT), [(name("v").to_owned(), node, 0o100_600)]);
@@ -66,43 +66,43 @@ fn virtual_entries_stay_without_lookups_until_they_are_removed() {
 fn virtual_entries_are_bounded() {
     let nodes = Nodes::new(file(1));
     for number in 0..MAX_VIRTUAL {
-        nodes.make_virtual(ROOT, name(&number.to_string()), 0o100_600).unwrap();
+        nodes.create_virtual(ROOT, name(&number.to_string()), 0o100_600).unwrap();
     }
-    assert_eq!(nodes.make_virtual(ROOT, name("one more"), 0o100_600), Err(Errno::NOSPC));
+    assert_eq!(nodes.create_virtual(ROOT, name("one more"), 0o100_600), Err(Errno::NOSPC));
     nodes.retire(ROOT, name("0"));
-    nodes.make_virtual(ROOT, name("one more"), 0o100_600).unwrap();
+    nodes.create_virtual(ROOT, name("one more"), 0o100_600).unwrap();
 }
 
 #[test]
 fn a_file_that_is_open_keeps_its_node() {
     let nodes = Nodes::new(file(1));
-    let node = nodes.found(ROOT, name("a"), file(2)).unwrap();
-    nodes.hold(node);
+    let node = nodes.look_up_file(ROOT, name("a"), file(2)).unwrap();
+    nodes.add_handle(node);
     nodes.forget(node, 1);
     nodes.retire(ROOT, name("a"));
     assert_eq!((nodes.path(node), nodes.len()), (Err(Errno::NOENT), 2));
-    nodes.release(node);
+    nodes.remove_handle(node);
     assert_eq!(nodes.len(), 1);
 }
 
 #[test]
 fn the_kernel_is_told_to_forget_files_in_turn() {
     let nodes = Nodes::new(file(1));
-    let folder = nodes.found(ROOT, name("d"), file(2)).unwrap();
+    let folder = nodes.look_up_file(ROOT, name("d"), file(2)).unwrap();
     for number in 0..20_000_u64 {
-        let node = nodes.found(folder, name(&number.to_string()), file(number + 10)).unwrap();
-        nodes.is_a_file(node);
+        let node = nodes.look_up_file(folder, name(&number.to_string()), file(number + 10)).unwrap();
+        nodes.mark_as_file(node);
     }
     let mut table = nodes.lock();
-    assert_eq!(table.forgettable(30_000), []);
-    let first = table.forgettable(10_000);
+    assert_eq!(table.names_to_forget(30_000), []);
+    let first = table.names_to_forget(10_000);
     // Returns nothing until nodes are added, and then returns other names.
-    assert_eq!((first.len(), table.forgettable(10_000)), (8192, vec![]));
+    assert_eq!((first.len(), table.names_to_forget(10_000)), (8192, vec![]));
     drop(table);
     for number in 20_000..24_096_u64 {
-        nodes.is_a_file(nodes.found(folder, name(&number.to_string()), file(number + 10)).unwrap());
+        nodes.mark_as_file(nodes.look_up_file(folder, name(&number.to_string()), file(number + 10)).unwrap());
     }
-    let second = nodes.lock().forgettable(10_000);
+    let second = nodes.lock().names_to_forget(10_000);
     assert_eq!(second.len(), 8192);
     assert!(first.iter().chain(&second).all(|(parent, _)| *parent == folder));
     assert!(!second.contains(&first[0]));

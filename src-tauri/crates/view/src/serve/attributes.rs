@@ -10,7 +10,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Call, Stop};
+use super::{Call, Incomplete};
 use crate::{
     gate::AccessKind,
     nodes::{FileId, NodeKind, now},
@@ -24,7 +24,7 @@ impl Server {
         call: &Call<'_>,
         node: u64,
         change: AttributeChange,
-    ) -> Result<Vec<u8>, Stop> {
+    ) -> Result<Vec<u8>, Incomplete> {
         let [owner, group] = self.ids;
         if change.owner.is_some_and(|new| new != owner) || change.group.is_some_and(|new| new != group) {
             return Err(Errno::PERM.into());
@@ -35,39 +35,39 @@ impl Server {
                 Some(NewTime::Now) => Some(now()),
                 Some(NewTime::At { seconds, nanoseconds }) => Some((seconds, nanoseconds.into())),
             });
-            self.nodes.set_virtual(node, change.mode, (accessed, modified));
+            self.nodes.set_virtual_attributes(node, change.mode, (accessed, modified));
             return Ok(self.attributes(node, None)?);
         }
         let open = change.handle.map(|handle| self.files.get(handle)).transpose()?;
         // For an open with `O_TRUNC`, the kernel sends the truncation without a handle.
-        match open.filter(|open| open.may_change()).or_else(|| self.files.changing(node)) {
+        match open.filter(|open| open.is_writable()).or_else(|| self.files.writable_by_node(node)) {
             Some(open) => {
                 apply(open.to_write(false)?, Some(open.to_write(false)?), change)?;
-                self.note_content(&open, open.to_write(false)?);
+                self.record_stamp(&open, open.to_write(false)?);
             }
             None => {
                 let path = self.nodes.path(node)?;
-                let place = self.tree.find(&path)?;
-                let file = FileId::of(&place.facts);
+                let found = self.tree.find(&path)?;
+                let file = FileId::new(&found.stat);
                 if self.nodes.kind(node)? != NodeKind::Real(file) {
                     return Err(Errno::STALE.into());
                 }
                 // The run may change the mode and times of files that it created, but changing the size requires
                 // permission.
-                if change.size.is_some() || !self.made.has(&place.facts) {
-                    self.permit(call, &path, AccessKind::Write, Some(&place.facts))?;
+                if change.size.is_some() || !self.created_files.contains(&found.stat) {
+                    self.permit(call, &path, AccessKind::Write, Some(&found.stat))?;
                 }
                 let sized = change.size.map(|_| {
                     let opened = self.tree.open(&path, OFlags::WRONLY, Mode::empty())?;
-                    let facts = crate::real_tree::metadata(&opened)?;
-                    let is_same = FileId::of(&facts) == file && facts.is_file();
+                    let stat = crate::real_tree::metadata(&opened)?;
+                    let is_same = FileId::new(&stat) == file && stat.is_file();
                     if is_same { Ok(opened) } else { Err(Errno::STALE) }
                 });
-                apply(&place.file, sized.transpose()?.as_ref(), change)?;
+                apply(&found.file, sized.transpose()?.as_ref(), change)?;
             }
         }
         if change.modified.is_some() {
-            self.nodes.times_were_set(node);
+            self.nodes.clear_entries_changed(node);
         }
         Ok(self.attributes(node, change.handle)?)
     }

@@ -11,14 +11,14 @@ use rustix::{
 };
 
 use crate::{
-    made::Origin,
+    created_files::Origin,
     nodes::{FileId, NodeKind},
     server::Server,
     wire::MAX_NAME_LEN,
 };
 
-const TYPE: u32 = 0o170_000;
-const FOLDER: u32 = 0o040_000;
+const TYPE_MASK: u32 = 0o170_000;
+const FOLDER_TYPE: u32 = 0o040_000;
 /// Permission bits that the run can set. They exclude setuid and setgid.
 const PERMISSIONS: u32 = 0o1777;
 
@@ -28,12 +28,12 @@ impl Server {
         const REGULAR: u32 = 0o100_000;
         const PIPE: u32 = 0o010_000;
         const SOCKET: u32 = 0o140_000;
-        let kind = if mode & TYPE == 0 { REGULAR } else { mode & TYPE };
+        let kind = if mode & TYPE_MASK == 0 { REGULAR } else { mode & TYPE_MASK };
         if ![REGULAR, PIPE, SOCKET].contains(&kind) {
             return Err(Errno::PERM);
         }
         self.new_path(parent, name)?;
-        self.nodes.make_virtual(parent, name, kind | mode & PERMISSIONS)?;
+        self.nodes.create_virtual(parent, name, kind | mode & PERMISSIONS)?;
         self.look_up(parent, name)
     }
 
@@ -43,7 +43,7 @@ impl Server {
             self.make_real(parent)?;
             self.create_folder(&path, mode)?;
         } else {
-            self.nodes.make_virtual(parent, name, FOLDER | mode & PERMISSIONS)?;
+            self.nodes.create_virtual(parent, name, FOLDER_TYPE | mode & PERMISSIONS)?;
         }
         self.look_up(parent, name)
     }
@@ -55,16 +55,18 @@ impl Server {
             self.make_real(parent)?;
         }
         let file = self.create_folder(&self.nodes.path(folder)?, mode)?;
-        self.nodes.became_real(folder, file);
+        self.nodes.set_real(folder, file);
         Ok(())
     }
 
     /// Creates the real folders for the virtual ones below a path, because a mount would cover the virtual folders. The
     /// path is relative to the root.
     pub(crate) fn make_real_below(&self, path: &Path) {
-        let _names = self.names_stay();
+        let _names = self.lock_names();
         for (node, mode) in self.nodes.all_virtual() {
-            if mode & TYPE == FOLDER && self.nodes.path(node).is_ok_and(|found| found.starts_with(path)) {
+            if mode & TYPE_MASK == FOLDER_TYPE
+                && self.nodes.path(node).is_ok_and(|found| found.starts_with(path))
+            {
                 // Ignores the error: another program may have created the folder.
                 let _ = self.make_real(node);
             }
@@ -74,14 +76,14 @@ impl Server {
     fn create_folder(&self, path: &Path, mode: u32) -> Result<FileId, Errno> {
         let (folder, name) = self.tree.parent(path)?;
         mkdirat(&folder, name, Mode::from_raw_mode(mode & PERMISSIONS))?;
-        self.note_made(path)
+        self.record_created(path)
     }
 
     /// Records that the run created the file at `path`.
-    pub(super) fn note_made(&self, path: &Path) -> Result<FileId, Errno> {
-        let facts = self.tree.find(path)?.facts;
-        self.made.add(&facts, Origin::Created);
-        Ok(FileId::of(&facts))
+    pub(super) fn record_created(&self, path: &Path) -> Result<FileId, Errno> {
+        let stat = self.tree.find(path)?.stat;
+        self.created_files.add(&stat, Origin::Created);
+        Ok(FileId::new(&stat))
     }
 
     /// Returns the path for a new entry. Fails if the name is hidden, too long or already taken.
@@ -96,7 +98,7 @@ impl Server {
         match self.tree.find(&path) {
             Ok(_) => Err(Errno::EXIST),
             Err(Errno::NOENT)
-                if matches!(self.nodes.named(parent, name), Some((_, NodeKind::Virtual(_)))) =>
+                if matches!(self.nodes.by_name(parent, name), Some((_, NodeKind::Virtual(_)))) =>
             {
                 Err(Errno::EXIST)
             }

@@ -7,9 +7,9 @@ use rustix::{
     io::{Errno, ReadWriteFlags, pwritev2},
 };
 
-use super::{Reply, Stop};
+use super::{Incomplete, Reply};
 use crate::{
-    nodes::Stamp,
+    nodes::ContentStamp,
     open_files::OpenFile,
     real_tree::{errno, metadata},
     server::Server,
@@ -24,8 +24,8 @@ impl Server {
         let mut filled = 0;
         // Reads in a loop, because the kernel interprets a short read as EOF.
         while let Some(rest) = content.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let at = offset.saturating_add(u64::try_from(filled).unwrap_or(0));
-            match file.read_at(rest, at).map_err(|error| errno(&error)) {
+            let position = offset.saturating_add(u64::try_from(filled).unwrap_or(0));
+            match file.read_at(rest, position).map_err(|error| errno(&error)) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(Errno::INTR) => {}
@@ -57,11 +57,11 @@ impl Server {
         } else {
             file.write_at(data, offset).map_err(|error| errno(&error))?
         };
-        self.note_content(&open, file);
+        self.record_stamp(&open, file);
         Ok(wire::written(count))
     }
 
-    pub(super) fn sync(&self, handle: u64, data_only: bool) -> Result<Reply, Stop> {
+    pub(super) fn sync(&self, handle: u64, data_only: bool) -> Result<Reply, Incomplete> {
         let open = self.files.get(handle)?;
         let file = open.to_read()?;
         if data_only {
@@ -78,11 +78,11 @@ impl Server {
         offset: u64,
         length: u64,
         mode: FallocateFlags,
-    ) -> Result<Reply, Stop> {
+    ) -> Result<Reply, Incomplete> {
         let open = self.files.get(handle)?;
         let file = open.to_write(false)?;
         fallocate(file, mode, offset, length)?;
-        self.note_content(&open, file);
+        self.record_stamp(&open, file);
         Ok(Reply::Empty)
     }
 
@@ -95,17 +95,17 @@ impl Server {
         Ok(wire::seek(rustix::fs::seek(open.to_read()?, position)?))
     }
 
-    pub(super) fn release(&self, handle: u64) -> Result<Reply, Stop> {
-        self.locks.closed(handle);
-        self.nodes.release(self.files.remove(handle)?);
+    pub(super) fn release(&self, handle: u64) -> Result<Reply, Incomplete> {
+        self.locks.release_handle(handle);
+        self.nodes.remove_handle(self.files.remove(handle)?);
         Ok(Reply::Empty)
     }
 
-    /// Records a file's state after the run has changed it, so that the kernel's cached pages stay valid at the next
+    /// Records a file's state after the run has changed it so that the kernel's cached pages stay valid at the next
     /// open.
-    pub(super) fn note_content(&self, open: &OpenFile, file: &File) {
-        if let Ok(facts) = metadata(file) {
-            self.nodes.is_unchanged(open.node, Stamp::of(&facts));
+    pub(super) fn record_stamp(&self, open: &OpenFile, file: &File) {
+        if let Ok(stat) = metadata(file) {
+            self.nodes.update_stamp(open.node, ContentStamp::new(&stat));
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     nodes::{FileId, NodeKind},
     real_tree::metadata,
     server::Server,
-    wire::{self, Folder},
+    wire::{self, FolderReply},
 };
 
 impl Server {
@@ -39,12 +39,12 @@ impl Server {
         size: u32,
     ) -> Result<Vec<u8>, Errno> {
         if offset == 0 {
-            self.directories.list(handle, self.entries(node)?)?;
+            self.directories.set_snapshot(handle, self.entries(node)?)?;
         }
-        let listed = self.directories.listed(handle)?;
-        let mut folder = Folder::new(size);
+        let entries = self.directories.snapshot(handle)?;
+        let mut folder = FolderReply::new(size);
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
-        for (entry, next) in listed.iter().zip(1..).skip(start) {
+        for (entry, next) in entries.iter().zip(1..).skip(start) {
             if !folder.add(&entry.name, entry.inode, entry.kind, next) {
                 break;
             }

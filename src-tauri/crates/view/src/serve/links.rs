@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Call, Stop, absolute};
+use super::{Call, Incomplete, absolute};
 use crate::{
     gate::AccessKind,
     invalidation::drop_attributes,
@@ -26,10 +26,10 @@ impl Server {
         call: &Call<'_>,
         (parent, name): (u64, &OsStr),
         target: &OsStr,
-    ) -> Result<Vec<u8>, Stop> {
+    ) -> Result<Vec<u8>, Incomplete> {
         let path = self.new_path(parent, name)?;
-        let leads_to = normal(&path.parent().unwrap_or(Path::new("")).join(target));
-        if target.is_empty() || self.tree.hides(&leads_to) {
+        let link_target = normalize(&path.parent().unwrap_or(Path::new("")).join(target));
+        if target.is_empty() || self.tree.hides(&link_target) {
             return Err(Errno::ACCESS.into());
         }
         if self.gate.leads_to_programs(&absolute(&path)) {
@@ -39,7 +39,7 @@ impl Server {
         self.make_real(parent)?;
         let (folder, name) = self.tree.parent(&path)?;
         symlinkat(target, &folder, name)?;
-        self.note_made(&path)?;
+        self.record_created(&path)?;
         Ok(self.look_up(parent, name)?)
     }
 
@@ -50,29 +50,29 @@ impl Server {
         node: u64,
         parent: u64,
         name: &OsStr,
-    ) -> Result<Vec<u8>, Stop> {
+    ) -> Result<Vec<u8>, Incomplete> {
         let path = self.new_path(parent, name)?;
         let old = self.nodes.path(node)?;
         let kind = self.nodes.kind(node)?;
         if let NodeKind::Virtual(_) = kind {
             return Err(Errno::PERM.into());
         }
-        let place = self.tree.find(&old)?;
-        let file = FileId::of(&place.facts);
-        if kind != NodeKind::Real(file) || !place.facts.is_file() {
+        let found = self.tree.find(&old)?;
+        let file = FileId::new(&found.stat);
+        if kind != NodeKind::Real(file) || !found.stat.is_file() {
             return Err(Errno::PERM.into());
         }
-        let is_aside = self.is_aside(&old, &path);
-        if is_aside || !self.made.has(&place.facts) {
-            self.permit(call, &old, AccessKind::ReadWrite, Some(&place.facts))?;
+        let is_backup_rename = self.is_backup_rename(&old, &path);
+        if is_backup_rename || !self.created_files.contains(&found.stat) {
+            self.permit(call, &old, AccessKind::ReadWrite, Some(&found.stat))?;
         }
-        if !is_aside {
+        if !is_backup_rename {
             self.permit(call, &path, AccessKind::Write, None)?;
         }
         self.make_real(parent)?;
         let (folder, name) = self.tree.parent(&path)?;
         // Uses the descriptor, because the name may now refer to a different file.
-        let source = format!("/proc/self/fd/{}", place.file.as_raw_fd());
+        let source = format!("/proc/self/fd/{}", found.file.as_raw_fd());
         linkat(CWD, source, &folder, name, AtFlags::SYMLINK_FOLLOW)?;
         drop_attributes(&*self.device, node);
         Ok(self.look_up(parent, name)?)
@@ -80,17 +80,17 @@ impl Server {
 }
 
 /// Resolves `.` and `..` in a path and makes it relative to the root.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
+fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for part in path.components() {
         match part {
-            Component::Normal(name) => normal.push(name),
-            Component::ParentDir => _ = normal.pop(),
-            Component::RootDir | Component::Prefix(_) => normal.clear(),
+            Component::Normal(name) => normalized.push(name),
+            Component::ParentDir => _ = normalized.pop(),
+            Component::RootDir | Component::Prefix(_) => normalized.clear(),
             Component::CurDir => {}
         }
     }
-    normal
+    normalized
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn targets_are_resolved_by_their_names() {
         for (path, expected) in [("a/b/../c", "a/c"), ("a/../../x", "x"), ("/etc/./x", "etc/x")] {
-            assert_eq!(normal(Path::new(path)), Path::new(expected), "{path}");
+            assert_eq!(normalize(Path::new(path)), Path::new(expected), "{path}");
         }
     }
 }

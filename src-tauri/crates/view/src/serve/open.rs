@@ -7,10 +7,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Basis, Call, Stop, companion::NewFile};
+use super::{Basis, Call, Incomplete, new_file::NewFile};
 use crate::{
     gate::AccessKind,
-    nodes::{FileId, NodeKind, Stamp},
+    nodes::{ContentStamp, FileId, NodeKind},
     open_files::OpenFile,
     real_tree::metadata,
     server::Server,
@@ -18,11 +18,11 @@ use crate::{
 };
 
 /// Flags of the program's `open` call that also apply to the real file.
-const PASSED: OFlags =
+const REAL_FLAGS: OFlags =
     OFlags::RDWR.union(OFlags::WRONLY).union(OFlags::SYNC).union(OFlags::DSYNC).union(OFlags::NOATIME);
 
 impl Server {
-    pub(super) fn open(&self, call: &Call<'_>, node: u64, flags: u32) -> Result<Vec<u8>, Stop> {
+    pub(super) fn open(&self, call: &Call<'_>, node: u64, flags: u32) -> Result<Vec<u8>, Incomplete> {
         // `ESTALE` makes the kernel look up the path again.
         let path = self.nodes.path(node).map_err(|_| Errno::STALE)?;
         match self.nodes.kind(node).map_err(|_| Errno::STALE)? {
@@ -37,25 +37,26 @@ impl Server {
         node: u64,
         path: &Path,
         (file, flags): (FileId, u32),
-    ) -> Result<Vec<u8>, Stop> {
-        let kind = kind_of(flags);
+    ) -> Result<Vec<u8>, Incomplete> {
+        let kind = access_kind(flags);
         if kind != AccessKind::Read {
             refuse_shared_memory(path)?;
         }
-        let place = self.tree.find(path).map_err(|error| self.if_replaced(node, error))?;
-        self.check(node, file, &place.facts)?;
-        let (access, basis) = self.permit(call, path, kind, Some(&place.facts))?;
+        let found = self.tree.find(path).map_err(|error| self.stale_if_replaced(node, error))?;
+        self.check_same_file(node, file, &found.stat)?;
+        let (access, basis) = self.permit(call, path, kind, Some(&found.stat))?;
         // The file may have been replaced since it was found, possibly by a file with the same inode number.
-        let opened = self.tree.open(path, passed(flags), Mode::empty());
-        let opened = opened.map_err(|error| self.if_replaced(node, error))?;
-        let facts = metadata(&opened)?;
-        if facts.created().ok() != place.facts.created().ok() {
-            return Err(self.replaced(node).into());
+        let opened = self.tree.open(path, real_flags(flags), Mode::empty());
+        let opened = opened.map_err(|error| self.stale_if_replaced(node, error))?;
+        let stat = metadata(&opened)?;
+        if stat.created().ok() != found.stat.created().ok() {
+            return Err(self.retire_replaced(node).into());
         }
-        self.check(node, file, &facts)?;
-        let keeps_pages = self.nodes.is_unchanged(node, Stamp::of(&facts));
+        self.check_same_file(node, file, &stat)?;
+        let keeps_pages = self.nodes.update_stamp(node, ContentStamp::new(&stat));
         let is_writable = kind != AccessKind::Read;
-        let handle = self.keep(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
+        let handle =
+            self.register(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
         Ok(wire::opened(handle, keeps_pages))
     }
 
@@ -66,7 +67,7 @@ impl Server {
         node: u64,
         path: &Path,
         (mode, flags): (u32, u32),
-    ) -> Result<Vec<u8>, Stop> {
+    ) -> Result<Vec<u8>, Incomplete> {
         const REGULAR: u32 = 0o100_000;
         if mode & 0o170_000 != REGULAR {
             return Err(Errno::ACCESS.into());
@@ -78,59 +79,64 @@ impl Server {
         }
         // Fails if the parent folder is hidden.
         self.tree.parent(path)?;
-        let create = passed(flags) | OFlags::CREATE | OFlags::EXCL;
+        let create = real_flags(flags) | OFlags::CREATE | OFlags::EXCL;
         let opened = match self.tree.open(path, create, Mode::from_raw_mode(mode & 0o777)) {
             Ok(opened) => opened,
             Err(error) => {
                 self.nodes.retire_node(node);
                 // Another program has just created the file, so the kernel must look it up again.
-                return Err(if error == Errno::EXIST { Errno::STALE } else { not_opened(error) }.into());
+                return Err(if error == Errno::EXIST { Errno::STALE } else { hide_file_type(error) }.into());
             }
         };
-        let facts = metadata(&opened)?;
-        let file = FileId::of(&facts);
-        self.made.add(&facts, origin);
-        self.nodes.became_real(node, file);
+        let stat = metadata(&opened)?;
+        let file = FileId::new(&stat);
+        self.created_files.add(&stat, origin);
+        self.nodes.set_real(node, file);
         // Write permission includes reading a file that the run itself has created.
-        let is_writable = kind_of(flags) != AccessKind::Read;
-        let handle = self.keep(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
+        let is_writable = access_kind(flags) != AccessKind::Read;
+        let handle =
+            self.register(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
         Ok(wire::opened(handle, false))
     }
 
     /// Checks that the opened file is a regular file and still the node's file.
-    fn check(&self, node: u64, file: FileId, facts: &Metadata) -> Result<(), Errno> {
-        if FileId::of(facts) != file {
-            return Err(self.replaced(node));
+    fn check_same_file(&self, node: u64, file: FileId, stat: &Metadata) -> Result<(), Errno> {
+        if FileId::new(stat) != file {
+            return Err(self.retire_replaced(node));
         }
-        match facts.file_type() {
+        match stat.file_type() {
             kind if kind.is_file() => Ok(()),
             // A symlink that reuses the inode number replaced the file.
-            kind if kind.is_symlink() => Err(self.replaced(node)),
+            kind if kind.is_symlink() => Err(self.retire_replaced(node)),
             _ => Err(Errno::ACCESS),
         }
     }
 
     /// Returns the error for a failed open. If the file was removed, or replaced by a symlink or pipe, the error makes
     /// the kernel look up the path again. Programs such as SQLite rely on this when they create files.
-    fn if_replaced(&self, node: u64, error: Errno) -> Errno {
-        if matches!(error, Errno::NOENT | Errno::LOOP | Errno::NXIO) { self.replaced(node) } else { error }
+    fn stale_if_replaced(&self, node: u64, error: Errno) -> Errno {
+        if matches!(error, Errno::NOENT | Errno::LOOP | Errno::NXIO) {
+            self.retire_replaced(node)
+        } else {
+            error
+        }
     }
 
     /// Records that a node's file was replaced. Returns the error that makes the kernel look up the path again.
-    fn replaced(&self, node: u64) -> Errno {
+    fn retire_replaced(&self, node: u64) -> Errno {
         self.nodes.retire_node(node);
         Errno::STALE
     }
 
-    fn keep(&self, open: OpenFile) -> Result<u64, Errno> {
+    fn register(&self, open: OpenFile) -> Result<u64, Errno> {
         let node = open.node;
         let (handle, open) = self.files.add(open)?;
-        self.nodes.hold(node);
+        self.nodes.add_handle(node);
         // A revocation between the permission check and the registration would miss the file, so this checks again.
         if open.is_permitted(|access| self.gate.permits(access)) {
             return Ok(handle);
         }
-        self.nodes.release(self.files.remove(handle)?);
+        self.nodes.remove_handle(self.files.remove(handle)?);
         Err(Errno::ACCESS)
     }
 }
@@ -141,7 +147,7 @@ pub(super) fn refuse_shared_memory(path: &Path) -> Result<(), Errno> {
     if path.as_os_str().as_bytes().ends_with(b"-shm") { Err(Errno::ACCESS) } else { Ok(()) }
 }
 
-fn kind_of(flags: u32) -> AccessKind {
+fn access_kind(flags: u32) -> AccessKind {
     let flags_set = OFlags::from_bits_retain(flags);
     let changes = flags_set.contains(OFlags::WRONLY) || flags & TRUNCATE != 0;
     match (flags_set.contains(OFlags::RDWR), changes) {
@@ -151,11 +157,11 @@ fn kind_of(flags: u32) -> AccessKind {
     }
 }
 
-fn passed(flags: u32) -> OFlags {
-    OFlags::from_bits_retain(flags) & PASSED
+fn real_flags(flags: u32) -> OFlags {
+    OFlags::from_bits_retain(flags) & REAL_FLAGS
 }
 
 /// Replaces errors that would reveal that a file is a symlink or a pipe without a reader.
-fn not_opened(error: Errno) -> Errno {
+fn hide_file_type(error: Errno) -> Errno {
     if matches!(error, Errno::LOOP | Errno::NXIO) { Errno::ACCESS } else { error }
 }

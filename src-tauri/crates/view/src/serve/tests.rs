@@ -13,7 +13,7 @@ use crate::gate::{AccessKind, Ticket, WantedAccess};
 use scene::{READ, Scene, ServedReply, TIMEOUT, WRITE, errno, named, wanted};
 
 #[test]
-fn looking_asks_nothing_and_hidden_files_do_not_exist() {
+fn lookups_need_no_permission_and_hidden_files_do_not_exist() {
     let scene = Scene::new();
     let reply = scene.call(1, 1, &named(&[], "a.txt")).unwrap();
     let inode = u64::from_ne_bytes(reply[40..48].try_into().unwrap());
@@ -223,21 +223,21 @@ fn a_created_file_stays_open_while_its_permission_to_write_holds() {
 #[test]
 fn a_file_with_the_inode_of_a_removed_one_is_not_the_runs_own() {
     let scene = Scene::new();
-    let made = crate::made::Made::default();
+    let created = crate::created_files::CreatedFiles::default();
     let (first, other) = (scene.path("first"), scene.path("other"));
     fs::write(&first, "").unwrap();
-    let facts = fs::metadata(&first).unwrap();
-    made.add(&facts, crate::made::Origin::Created);
-    assert!(made.has(&facts));
+    let stat = fs::metadata(&first).unwrap();
+    created.add(&stat, crate::created_files::Origin::Created);
+    assert!(created.contains(&stat));
     fs::write(&other, "").unwrap();
-    assert!(!made.has(&fs::metadata(&other).unwrap()));
+    assert!(!created.contains(&fs::metadata(&other).unwrap()));
     // The file system may reuse the inode number, but the creation time always differs.
     fs::remove_file(&first).unwrap();
-    while std::time::SystemTime::now() <= facts.created().unwrap() + Duration::from_millis(20) {
+    while std::time::SystemTime::now() <= stat.created().unwrap() + Duration::from_millis(20) {
         std::thread::yield_now();
     }
     fs::write(&first, "").unwrap();
-    assert!(!made.has(&fs::metadata(&first).unwrap()));
+    assert!(!created.contains(&fs::metadata(&first).unwrap()));
 }
 
 #[test]

@@ -57,18 +57,18 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Returns the unmodified attributes of a real file.
-    pub(crate) fn of(facts: &Metadata) -> Self {
+    pub(crate) fn new(stat: &Metadata) -> Self {
         Self {
-            inode: facts.ino(),
-            size: facts.size(),
-            blocks: facts.blocks(),
-            accessed: (facts.atime(), facts.atime_nsec()),
-            modified: (facts.mtime(), facts.mtime_nsec()),
-            changed: (facts.ctime(), facts.ctime_nsec()),
-            mode: facts.mode(),
-            links: u32::try_from(facts.nlink()).unwrap_or(u32::MAX),
-            owner: facts.uid(),
-            group: facts.gid(),
+            inode: stat.ino(),
+            size: stat.size(),
+            blocks: stat.blocks(),
+            accessed: (stat.atime(), stat.atime_nsec()),
+            modified: (stat.mtime(), stat.mtime_nsec()),
+            changed: (stat.ctime(), stat.ctime_nsec()),
+            mode: stat.mode(),
+            links: u32::try_from(stat.nlink()).unwrap_or(u32::MAX),
+            owner: stat.uid(),
+            group: stat.gid(),
         }
     }
 
@@ -87,14 +87,14 @@ impl Entry {
 }
 
 /// Encodes a reply header for `length` bytes of content.
-pub(crate) fn message(unique: u64, error: Option<Errno>, length: usize) -> Vec<u8> {
+pub(crate) fn reply_header(unique: u64, error: Option<Errno>, length: usize) -> Vec<u8> {
     header(unique, error.map_or(0, |error| -error.raw_os_error()), length)
 }
 
 fn header(unique: u64, code: i32, length: usize) -> Vec<u8> {
     const HEADER: usize = 16;
-    let whole = u32::try_from(HEADER + length).unwrap_or(u32::MAX);
-    [&whole.to_ne_bytes()[..], &code.to_ne_bytes(), &unique.to_ne_bytes()].concat()
+    let total_len = u32::try_from(HEADER + length).unwrap_or(u32::MAX);
+    [&total_len.to_ne_bytes()[..], &code.to_ne_bytes(), &unique.to_ne_bytes()].concat()
 }
 
 pub(crate) fn init(negotiated: &Negotiated) -> Vec<u8> {
@@ -176,7 +176,7 @@ pub(crate) fn invalidate(node: u64, attributes_only: bool) -> Vec<u8> {
 }
 
 /// Encodes a notification that removes a name from the kernel's cache.
-pub(crate) fn forget_name(parent: u64, name: &OsStr) -> Vec<u8> {
+pub(crate) fn invalidate_name(parent: u64, name: &OsStr) -> Vec<u8> {
     const INVALIDATE_ENTRY: i32 = 3;
     let length = u32::try_from(name.len()).unwrap_or(0);
     let mut notification = header(0, INVALIDATE_ENTRY, 16 + name.len() + 1);
@@ -188,25 +188,25 @@ pub(crate) fn forget_name(parent: u64, name: &OsStr) -> Vec<u8> {
 }
 
 /// Encoded directory entries, up to the size that the kernel requested.
-pub(crate) struct Folder {
+pub(crate) struct FolderReply {
     bytes: Vec<u8>,
-    most: usize,
+    max_len: usize,
 }
 
-impl Folder {
-    pub(crate) fn new(most: u32) -> Self {
-        let most = usize::try_from(most.min(MAX_WRITE)).unwrap_or(0);
-        Self { bytes: Vec::new(), most }
+impl FolderReply {
+    pub(crate) fn new(max_len: u32) -> Self {
+        let max_len = usize::try_from(max_len.min(MAX_WRITE)).unwrap_or(0);
+        Self { bytes: Vec::new(), max_len }
     }
 
     /// Adds an entry. Returns `false` if the reply is full. `next` is the offset of the following entry.
     pub(crate) fn add(&mut self, name: &OsStr, inode: u64, kind: u8, next: u64) -> bool {
         const FIELDS: usize = 24;
         let name = name.as_bytes();
-        let whole = (FIELDS + name.len()).next_multiple_of(8);
+        let total_len = (FIELDS + name.len()).next_multiple_of(8);
         let Ok(length) = u32::try_from(name.len()) else { return false };
-        let end = self.bytes.len() + whole;
-        if end > self.most {
+        let end = self.bytes.len() + total_len;
+        if end > self.max_len {
             return false;
         }
         self.bytes.extend(inode.to_ne_bytes());
@@ -252,13 +252,13 @@ mod tests {
         assert_eq!(written(3).len(), 8);
         assert_eq!(invalidate(3, true).len(), 40);
         assert_eq!(lock_found((0, 1), 2).len(), 24);
-        assert_eq!(forget_name(1, OsStr::new("abc")).len(), 36);
-        assert_eq!(message(1, Some(Errno::ACCESS), 0)[4..8], (-13_i32).to_ne_bytes());
+        assert_eq!(invalidate_name(1, OsStr::new("abc")).len(), 36);
+        assert_eq!(reply_header(1, Some(Errno::ACCESS), 0)[4..8], (-13_i32).to_ne_bytes());
     }
 
     #[test]
     fn a_folder_is_cut_at_a_whole_entry() {
-        let mut folder = Folder::new(64);
+        let mut folder = FolderReply::new(64);
         assert!(folder.add(OsStr::new("a"), 1, 8, 1));
         assert!(folder.add(OsStr::new("12345678"), 2, 8, 2));
         assert!(!folder.add(OsStr::new("c"), 3, 8, 3));

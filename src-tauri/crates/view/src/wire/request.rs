@@ -179,7 +179,7 @@ impl<'a> Operation<'a> {
             }
             4 => Self::SetAttributes(AttributeChange::parse(&mut body)?),
             5 => Self::ReadLink,
-            6 => Self::MakeLink { name: body.name()?, target: body.text()? },
+            6 => Self::MakeLink { name: body.name()?, target: body.c_string()? },
             8 => {
                 let mode = body.u32()?;
                 body.skip(12)?;

@@ -1,14 +1,14 @@
 //! Checks the conditions for Allow against the complete history of events, without a state machine.
 
-use super::super::{By, Event, HOLD, HOVER, InView, REST, TRAVEL};
+use super::super::{Event, HOLD, HOVER, InView, InputDevice, REST, TRAVEL};
 
 /// Events with their times in milliseconds.
 type History<'a> = &'a [(u32, Event)];
 
-/// Returns an unmet condition if the event `last` at the time `now` must not allow the call.
+/// Returns the condition that keeps `last`, at time `now`, from allowing the call, or `None` if it must allow it.
 pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) -> Option<&'static str> {
     let (by, pressed) = match last {
-        Event::Action => return unarmed(before, By::Key, now),
+        Event::Action => return unarmed(before, InputDevice::Key, now),
         Event::Up(by) => (by, press_of(before, by)),
         Event::Changed
         | Event::Focused(_)
@@ -23,7 +23,7 @@ pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) ->
         | Event::Down(_) => return Some("neither a release nor a screen reader's press"),
     };
     let Some(pressed) = pressed else { return Some("no press before the release") };
-    let own = |event: &Event| by == By::Key && *event == Event::Down(by);
+    let own = |event: &Event| by == InputDevice::Key && *event == Event::Down(by);
     if before[pressed + 1..].iter().any(|(_, event)| disturbs(event) && !own(event)) {
         return Some("no press to the end");
     }
@@ -39,7 +39,7 @@ pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) ->
 }
 
 /// Returns an unmet condition for a press at the time `began`, if there is one.
-fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
+fn unarmed(earlier: History<'_>, by: InputDevice, began: u32) -> Option<&'static str> {
     if began < ms(REST) || earlier.iter().any(|(at, event)| disturbs(event) && began - at < ms(REST)) {
         return Some("no rest before the press");
     }
@@ -52,12 +52,12 @@ fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
         return Some("not in view");
     }
     match by {
-        By::Pointer => unpointed(earlier, began),
-        By::Touch => untouched(earlier),
-        By::Key if latest(|event| matches!(event, Event::Keyed(_))) != Some(Event::Keyed(true)) => {
+        InputDevice::Pointer => unpointed(earlier, began),
+        InputDevice::Touch => untouched(earlier),
+        InputDevice::Key if latest(|event| matches!(event, Event::Keyed(_))) != Some(Event::Keyed(true)) => {
             Some("the focus is not on Allow")
         }
-        By::Key => {
+        InputDevice::Key => {
             let focused = latest(|event| matches!(event, Event::Focused(_)));
             (focused != Some(Event::Focused(true))).then_some("without the keyboard")
         }
@@ -87,8 +87,8 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     // After a press on another control, movement counts immediately.
     let reset = (0..earlier.len()).rev().find(|at| {
         let (moment, event) = earlier[*at];
-        let counted = || unarmed(&earlier[..*at], By::Pointer, moment).is_none();
-        disturbs(&event) && !(event == Event::Down(By::Pointer) && counted())
+        let counted = || unarmed(&earlier[..*at], InputDevice::Pointer, moment).is_none();
+        disturbs(&event) && !(event == Event::Down(InputDevice::Pointer) && counted())
     });
     let (first, from) = match reset {
         None => (0, ms(REST)),
@@ -113,7 +113,7 @@ fn untouched(earlier: History<'_>) -> Option<&'static str> {
         return Some("no first touch");
     };
     let (_, event) = earlier[last];
-    if event == Event::Down(By::Touch) && follows_a_choice(earlier, last) {
+    if event == Event::Down(InputDevice::Touch) && follows_a_choice(earlier, last) {
         None
     } else {
         Some("no first touch after a rest")
@@ -151,16 +151,16 @@ fn disturbs(event: &Event) -> bool {
 }
 
 /// Returns the press that belongs to a release. For a repeating key, this is the first press since the last release.
-fn press_of(before: History<'_>, by: By) -> Option<usize> {
+fn press_of(before: History<'_>, by: InputDevice) -> Option<usize> {
     let from = before.iter().rposition(|(_, event)| match by {
-        By::Key => matches!(event, Event::Up(By::Key) | Event::Focused(false)),
-        By::Pointer | By::Touch => *event == Event::Up(by),
+        InputDevice::Key => matches!(event, Event::Up(InputDevice::Key) | Event::Focused(false)),
+        InputDevice::Pointer | InputDevice::Touch => *event == Event::Up(by),
     });
     let from = from.map_or(0, |at| at + 1);
     let is_its = |(_, event): &(u32, Event)| *event == Event::Down(by);
     let pressed = match by {
-        By::Key => before[from..].iter().position(is_its),
-        By::Pointer | By::Touch => before[from..].iter().rposition(is_its),
+        InputDevice::Key => before[from..].iter().position(is_its),
+        InputDevice::Pointer | InputDevice::Touch => before[from..].iter().rposition(is_its),
     };
     pressed.map(|at| from + at)
 }

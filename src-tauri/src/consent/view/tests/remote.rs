@@ -20,7 +20,7 @@ fn a_question_of_a_remote_machine_is_marked_in_all_sentences_with_paths() {
 
 #[test]
 fn a_question_about_another_desktop_names_no_server_and_no_program() {
-    let words = Piece::Ours("who answers the remote machine's questions, with the code ");
+    let words = TextPart::Fixed("who answers the remote machine's questions, with the code ");
     let asked = Question {
         host: Some("devbox".to_owned()),
         client: ClientView {
@@ -28,14 +28,14 @@ fn a_question_about_another_desktop_names_no_server_and_no_program() {
             exe: None,
             chain: vec![],
             cwd: None,
-            says_it_is: Some("laptop".into()),
+            claimed_name: Some("laptop".into()),
             label: None,
         },
         server: String::new(),
         server_command: String::new(),
         sandboxed: false,
         tool: None,
-        consequences: vec![Consequence::new(Verb::Change, vec![words, Piece::Foreign("204517".into())])],
+        consequences: vec![Consequence::new(Verb::Change, vec![words, TextPart::Untrusted("204517".into())])],
         arguments: vec![],
         offers: vec![Offer {
             reach: Reach::Request,

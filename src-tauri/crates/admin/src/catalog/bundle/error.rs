@@ -1,6 +1,6 @@
 //! Errors from adding a bundle.
 
-use super::unpacked::UnpackError;
+use super::unpack::UnpackError;
 use ironcurtain_config::ConfigError;
 use std::io;
 
@@ -21,29 +21,29 @@ pub enum BundleError {
     NoManifest(io::Error),
     /// The manifest exceeds the maximum size or number of settings.
     #[error("the bundle's `manifest.json` is larger than {} KB or has more than {} settings", .0 >> 10, .1)]
-    LongManifest(u64, usize),
+    ManifestTooLarge(u64, usize),
     /// A required setting has no value.
-    #[error("the bundle requires `--set {name}=...`: {title}{proposal}")]
-    Missing {
+    #[error("the bundle requires `--set {name}=...`: {title}{suggestion}")]
+    MissingSetting {
         /// Name of the setting.
         name: String,
         /// Description of the setting by the bundle's author.
         title: String,
         /// Part of the message that contains the default value suggested by the bundle.
-        proposal: String,
+        suggestion: String,
     },
     /// The bundle does not have this setting.
     #[error("unknown setting `{0}`; the bundle has `{1}`")]
-    Unknown(String, String),
+    UnknownSetting(String, String),
     /// A setting that takes one value was given several values.
     #[error("expected one value for `{0}`, found {1}")]
-    Several(String, usize),
+    SeveralValues(String, usize),
     /// The value of a path setting is not the absolute path of an existing file or folder.
     #[error("`{0}` must be the absolute path of an existing file or folder, found `{1}`")]
-    NoPath(String, String),
+    PathNotFound(String, String),
     /// A value has the wrong type.
     #[error("`{name}` must be {kind}, found `{value}`")]
-    Kind {
+    InvalidValue {
         /// Name of the setting.
         name: String,
         /// Invalid value.
@@ -58,12 +58,12 @@ pub enum BundleError {
     Secret(String, String),
     /// The bundle refers to a secret that does not belong to it.
     #[error("the bundle refers to `{0}`, which is not one of its own secrets; nothing was added")]
-    NotItsSecret(String),
+    ForeignSecret(String),
     /// Another server already has a secret with this name.
     #[error(
         "the secret `{secret}` already belongs to the server `{server}`; choose another name for this server"
     )]
-    SecretOfAnother {
+    SecretInUse {
         /// Name of the secret.
         secret: String,
         /// Server to which the secret belongs.

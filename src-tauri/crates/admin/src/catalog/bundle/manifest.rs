@@ -12,7 +12,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// File name of the manifest.
-pub(super) const FILE: &str = "manifest.json";
+pub(super) const MANIFEST_FILE: &str = "manifest.json";
 
 /// Maximum size of the manifest: 1 MiB.
 const MAX_LEN: u64 = 1024 * 1024;
@@ -122,22 +122,22 @@ pub struct BundleAnswers {
     /// Values of each setting, by key.
     pub values: BTreeMap<String, Vec<String>>,
     /// Keys of the optional secrets that the user omitted.
-    pub without: BTreeSet<String>,
+    pub omitted_secrets: BTreeSet<String>,
 }
 
 impl BundleManifest {
     pub(super) fn read(folder: &Path) -> Result<Self, BundleError> {
         let mut text = String::new();
-        let read =
-            File::open(folder.join(FILE)).and_then(|file| file.take(MAX_LEN + 1).read_to_string(&mut text));
+        let read = File::open(folder.join(MANIFEST_FILE))
+            .and_then(|file| file.take(MAX_LEN + 1).read_to_string(&mut text));
         let length = read.map_err(BundleError::NoManifest)?;
         // This cast is lossless, because `usize` has at most 64 bits.
         if length as u64 > MAX_LEN {
-            return Err(BundleError::LongManifest(MAX_LEN, MAX_SETTINGS));
+            return Err(BundleError::ManifestTooLarge(MAX_LEN, MAX_SETTINGS));
         }
         let manifest: Self = serde_json::from_str(&text)?;
         if manifest.user_config.len() > MAX_SETTINGS {
-            return Err(BundleError::LongManifest(MAX_LEN, MAX_SETTINGS));
+            return Err(BundleError::ManifestTooLarge(MAX_LEN, MAX_SETTINGS));
         }
         Ok(manifest)
     }
@@ -165,7 +165,7 @@ impl BundleSetting {
 
     /// Returns the default values suggested by the bundle.
     #[must_use]
-    pub fn proposed(&self) -> Vec<String> {
+    pub fn suggested(&self) -> Vec<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
         match &self.default {
             None | Some(Value::Null) => Vec::new(),
@@ -181,52 +181,55 @@ impl BundleSetting {
         server: &str,
         answers: &BundleAnswers,
     ) -> Result<Option<Vec<String>>, BundleError> {
-        let given = answers.values.get(key);
+        let values = answers.values.get(key);
         if self.kind() == SettingKind::Secret {
             let secret = secret_name(server, key);
-            return match given {
+            return match values {
                 Some(_) => Err(BundleError::Secret(key.to_owned(), secret)),
-                None if !self.required && answers.without.contains(key) => Ok(None),
+                None if !self.required && answers.omitted_secrets.contains(key) => Ok(None),
                 None => Ok(Some(vec![format!("keyring:{secret}")])),
             };
         }
-        if let Some(given) = given.filter(|given| !self.required || !given.is_empty()) {
-            given.iter().try_for_each(|value| self.takes(key, value))?;
-            return match given.as_slice() {
-                [] | [_] => Ok(Some(given.clone())),
+        if let Some(values) = values.filter(|values| !self.required || !values.is_empty()) {
+            values.iter().try_for_each(|value| self.check_value(key, value))?;
+            return match values.as_slice() {
+                [] | [_] => Ok(Some(values.clone())),
                 several if self.multiple => Ok(Some(several.to_vec())),
-                several => Err(BundleError::Several(key.to_owned(), several.len())),
+                several => Err(BundleError::SeveralValues(key.to_owned(), several.len())),
             };
         }
-        let proposed = self.proposed();
+        let suggested = self.suggested();
         // Only the user may choose a file or folder.
-        if !self.is_path() && !proposed.is_empty() {
-            return Ok(Some(proposed));
+        if !self.is_path() && !suggested.is_empty() {
+            return Ok(Some(suggested));
         }
         if !self.required {
             return Ok(None);
         }
-        let proposal = match proposed.as_slice() {
+        let suggestion = match suggested.as_slice() {
             [] => String::new(),
             all => format!(" (suggested: `{}`)", all.join("`, `")),
         };
-        Err(BundleError::Missing { name: key.to_owned(), title: self.title.clone(), proposal })
+        Err(BundleError::MissingSetting { name: key.to_owned(), title: self.title.clone(), suggestion })
     }
 
-    fn takes(&self, key: &str, value: &str) -> Result<(), BundleError> {
-        let no =
-            |kind: String| Err(BundleError::Kind { name: key.to_owned(), value: value.to_owned(), kind });
+    fn check_value(&self, key: &str, value: &str) -> Result<(), BundleError> {
+        let invalid = |kind: String| {
+            Err(BundleError::InvalidValue { name: key.to_owned(), value: value.to_owned(), kind })
+        };
         match self.kind() {
             SettingKind::Folder | SettingKind::File => {
-                let is_there = Path::new(value).is_absolute() && Path::new(value).exists();
-                if is_there { Ok(()) } else { Err(BundleError::NoPath(key.to_owned(), value.to_owned())) }
+                let exists = Path::new(value).is_absolute() && Path::new(value).exists();
+                if exists { Ok(()) } else { Err(BundleError::PathNotFound(key.to_owned(), value.to_owned())) }
             }
             SettingKind::Number => {
                 let (min, max) = (self.min.unwrap_or(f64::MIN), self.max.unwrap_or(f64::MAX));
-                let is_in = value.parse::<f64>().is_ok_and(|number| (min..=max).contains(&number));
-                if is_in { Ok(()) } else { no(self.range()) }
+                let is_in_range = value.parse::<f64>().is_ok_and(|number| (min..=max).contains(&number));
+                if is_in_range { Ok(()) } else { invalid(self.range()) }
             }
-            SettingKind::Toggle if !matches!(value, "true" | "false") => no("`true` or `false`".to_owned()),
+            SettingKind::Toggle if !matches!(value, "true" | "false") => {
+                invalid("`true` or `false`".to_owned())
+            }
             SettingKind::Toggle | SettingKind::Text | SettingKind::Secret => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! Tests with valid, invalid and hostile bundles.
 
-use super::unpacked::unpack;
+use super::unpack::unpack;
 use super::*;
 use std::io::Write;
 use zip::ZipWriter;
@@ -20,18 +20,18 @@ const NOTES: &str = r#"{
   }
 }"#;
 
-struct Scene {
+struct Fixture {
     home: Home,
     dir: tempfile::TempDir,
 }
 
-fn place() -> Scene {
+fn fixture() -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let home = Home::under(&dir.path().join("ic"), dir.path());
-    Scene { home, dir }
+    Fixture { home, dir }
 }
 
-impl Scene {
+impl Fixture {
     fn open(&self, manifest: &str) -> Result<Bundle, String> {
         let packed = self.packed(&[("manifest.json", manifest), ("server/index.js", "")]);
         Bundle::open(&self.home, &packed).map_err(|problem| problem.to_string())
@@ -43,7 +43,7 @@ impl Scene {
     }
 
     /// Returns the number of unpacked bundles on disk.
-    fn left(&self) -> usize {
+    fn bundle_count(&self) -> usize {
         std::fs::read_dir(self.home.data.join("bundles")).map_or(0, Iterator::count)
     }
 
@@ -64,19 +64,19 @@ fn answers(settings: &[(&str, &str)], without: &[&str]) -> BundleAnswers {
     for (key, value) in settings {
         answers.values.entry((*key).to_owned()).or_default().push((*value).to_owned());
     }
-    answers.without.extend(without.iter().map(|key| (*key).to_owned()));
+    answers.omitted_secrets.extend(without.iter().map(|key| (*key).to_owned()));
     answers
 }
 
 #[test]
 fn bundle_becomes_a_server_that_works_with_the_named_folder() {
-    let place = place();
-    let notes = place.dir.path().join("my notes");
+    let fixture = fixture();
+    let notes = fixture.dir.path().join("my notes");
     std::fs::create_dir(&notes).unwrap();
-    let bundle = place.open(NOTES).unwrap();
+    let bundle = fixture.open(NOTES).unwrap();
     let given = answers(&[("folder", notes.to_str().unwrap())], &[]);
-    let added = bundle.addition(&place.home, None, &given).unwrap();
-    let (folder, data) = (bundle.folder().to_path_buf(), place.home.server_data("notes"));
+    let added = bundle.addition(&fixture.home, None, &given).unwrap();
+    let (folder, data) = (bundle.folder().to_path_buf(), fixture.home.server_data("notes"));
     let expected = json!({
         "command": "node",
         "args": [folder.join("server/index.js"), notes, "--level=info"],
@@ -88,28 +88,28 @@ fn bundle_becomes_a_server_that_works_with_the_named_folder() {
     assert_eq!((added.name.as_str(), &added.entry), ("notes", &expected));
     assert!(folder.join("server/index.js").is_file());
     drop(bundle);
-    assert_eq!(place.left(), 0, "the files are removed if the server is not added");
-    place.open(NOTES).unwrap().keep();
-    assert_eq!(place.left(), 1);
+    assert_eq!(fixture.bundle_count(), 0, "the files are removed if the server is not added");
+    fixture.open(NOTES).unwrap().persist();
+    assert_eq!(fixture.bundle_count(), 1);
 }
 
 #[test]
 fn values_must_have_the_right_type_and_number() {
-    let place = place();
+    let fixture = fixture();
     let text = r#"{ "name": "x", "server": { "mcp_config": { "command": "c", "args": ["${user_config.in}", "-p=${user_config.port}", "${user_config.all}"] } },
         "user_config": { "in": { "type": "directory", "multiple": true }, "port": { "type": "number", "min": 1, "max": 9, "default": 7 },
         "all": { "type": "boolean", "default": false } } }"#;
     let args =
-        |settings: &[(&str, &str)]| place.read(text, settings).map(|added| added.entry["args"].clone());
+        |settings: &[(&str, &str)]| fixture.read(text, settings).map(|added| added.entry["args"].clone());
     assert_eq!(args(&[]), Ok(json!(["-p=7", "false"])));
     let mut cleared = answers(&[], &[]);
     cleared.values.insert("all".to_owned(), Vec::new());
-    let bundle = place.open(text).unwrap();
-    let added = bundle.addition(&place.home, None, &cleared).unwrap();
+    let bundle = fixture.open(text).unwrap();
+    let added = bundle.addition(&fixture.home, None, &cleared).unwrap();
     assert_eq!(added.entry["args"], json!(["-p=7"]), "a cleared setting is left out");
     let two = [("in", "/"), ("in", "/tmp"), ("port", "9"), ("all", "true")];
     assert_eq!(args(&two), Ok(json!(["/", "/tmp", "-p=9", "true"])));
-    assert_eq!(place.read(text, &two).unwrap().entry["worksWith"], json!(["/", "/tmp"]));
+    assert_eq!(fixture.read(text, &two).unwrap().entry["worksWith"], json!(["/", "/tmp"]));
     for (settings, wanted) in [
         (&[("port", "10")][..], "`port` must be a number from 1 to 9, found `10`"),
         (&[("port", "much")], "`port` must be a number from 1 to 9, found `much`"),
@@ -123,28 +123,28 @@ fn values_must_have_the_right_type_and_number() {
 
 #[test]
 fn optional_secrets_can_be_left_out_and_other_servers_secrets_are_never_used() {
-    let place = place();
+    let fixture = fixture();
     let text = r#"{ "name": "notes", "server": { "mcp_config": { "command": "c", "env": { "KEY": "${user_config.key}", "A": "PLAIN" } } },
         "user_config": { "key": { "type": "string", "sensitive": true } } }"#;
-    let bundle = place.open(text).unwrap();
+    let bundle = fixture.open(text).unwrap();
     let env = |name: Option<&str>, without: &[&str]| {
-        let added = bundle.addition(&place.home, name, &answers(&[], without));
+        let added = bundle.addition(&fixture.home, name, &answers(&[], without));
         added.map(|added| added.entry["env"]["KEY"].clone()).map_err(|problem| problem.to_string())
     };
     assert_eq!(env(None, &[]), Ok(json!("keyring:notes-key")));
     assert_eq!(env(None, &["key"]), Ok(Value::Null));
     assert_eq!(env(None, &["pin"]), Err("unknown setting `pin`; the bundle has `key`".to_owned()));
     let needed = text.replace("true }", "true, \"required\": true }");
-    let needed = place.open(&needed).unwrap();
-    let added = needed.addition(&place.home, None, &answers(&[], &["key"])).unwrap();
+    let needed = fixture.open(&needed).unwrap();
+    let added = needed.addition(&fixture.home, None, &answers(&[], &["key"])).unwrap();
     assert_eq!(added.entry["env"]["KEY"], "keyring:notes-key", "a required secret is not left out");
 
-    std::fs::create_dir_all(&place.home.config).unwrap();
+    std::fs::create_dir_all(&fixture.home.config).unwrap();
     let servers = r#"{ "other": { "command": "c", "env": { "K": "keyring:notes-key" } } }"#;
-    std::fs::write(place.home.config.join("mcp-servers.json"), servers).unwrap();
-    let taken =
+    std::fs::write(fixture.home.config.join("mcp-servers.json"), servers).unwrap();
+    let expected =
         "the secret `notes-key` already belongs to the server `other`; choose another name for this server";
-    assert_eq!(env(None, &[]), Err(taken.to_owned()));
+    assert_eq!(env(None, &[]), Err(expected.to_owned()));
     assert_eq!(env(Some("mine"), &[]), Ok(json!("keyring:mine-key")));
     for named in [
         text.replace("PLAIN", "keyring:github-token"),
@@ -155,7 +155,7 @@ fn optional_secrets_can_be_left_out_and_other_servers_secrets_are_never_used() {
             "\"x\": { \"type\": \"string\", \"default\": \"keyring:github-token\" }, \"key\":",
         ),
     ] {
-        let refused = place.read(&named, &[]).unwrap_err();
+        let refused = fixture.read(&named, &[]).unwrap_err();
         let wanted = "the bundle refers to `keyring:github-token`, which is not one of its own secrets";
         assert!(refused.starts_with(wanted), "{refused}");
     }
@@ -163,8 +163,8 @@ fn optional_secrets_can_be_left_out_and_other_servers_secrets_are_never_used() {
 
 #[test]
 fn suggested_folder_is_displayed_but_not_used() {
-    let place = place();
-    let refused = place.read(NOTES, &[]).unwrap_err();
+    let fixture = fixture();
+    let refused = fixture.read(NOTES, &[]).unwrap_err();
     assert_eq!(
         refused,
         "the bundle requires `--set folder=...`: Where notes are (suggested: `${HOME}/Notes`)"
@@ -176,18 +176,20 @@ fn suggested_folder_is_displayed_but_not_used() {
         (&[("other", "x")], "unknown setting `other`"),
         (&[("folder", "/"), ("folder", "/tmp")], "expected one value for `folder`"),
     ] {
-        let refused = place.read(NOTES, settings).unwrap_err();
+        let refused = fixture.read(NOTES, settings).unwrap_err();
         assert!(refused.contains(wanted) && !refused.contains("s3cret"), "{refused}");
     }
     let unknown = NOTES.replace("${__dirname}", "${SHELL}");
-    assert!(place.read(&unknown, &[("folder", "/")]).unwrap_err().contains("unknown placeholder `${SHELL}`"));
-    assert_eq!(place.left(), 0, "the files are removed");
+    assert!(
+        fixture.read(&unknown, &[("folder", "/")]).unwrap_err().contains("unknown placeholder `${SHELL}`")
+    );
+    assert_eq!(fixture.bundle_count(), 0, "the files are removed");
 }
 
 #[test]
 fn bundles_with_invalid_manifests_are_removed() {
-    let place = place();
-    assert!(place.open(NOTES).is_ok());
+    let fixture = fixture();
+    assert!(fixture.open(NOTES).is_ok());
     let long = NOTES.replace("\"d\"", &format!("\"{}\"", "d".repeat(1 << 20)));
     let many: Vec<String> = (0..101).map(|n| format!(r#""k{n}": {{ "type": "string" }}"#)).collect();
     let many = format!(
@@ -200,52 +202,53 @@ fn bundles_with_invalid_manifests_are_removed() {
         (long.as_str(), "the bundle's `manifest.json` is larger than 1024 KB or has more than 100 settings"),
         (many.as_str(), "the bundle's `manifest.json` is larger than 1024 KB or has more than 100 settings"),
     ] {
-        let refused = place.open(manifest).unwrap_err();
+        let refused = fixture.open(manifest).unwrap_err();
         assert!(refused.starts_with(wanted), "{refused}");
     }
-    let packed = place.packed(&[("server/index.js", "")]);
-    let refused = Bundle::open(&place.home, &packed).unwrap_err().to_string();
+    let packed = fixture.packed(&[("server/index.js", "")]);
+    let refused = Bundle::open(&fixture.home, &packed).unwrap_err().to_string();
     assert!(refused.starts_with("failed to read the bundle's `manifest.json`"), "{refused}");
-    assert_eq!(place.left(), 0);
+    assert_eq!(fixture.bundle_count(), 0);
 }
 
 #[test]
 fn platform_overrides_take_precedence() {
-    let place = place();
+    let fixture = fixture();
     let text = r#"{ "name": "x", "server": { "mcp_config": { "command": "x.exe", "args": ["a"],
         "platform_overrides": { "linux": { "command": "${__dirname}/x" }, "win32": { "command": "y" } } } } }"#;
-    let bundle = place.open(text).unwrap();
-    let added = bundle.addition(&place.home, None, &BundleAnswers::default()).unwrap();
+    let bundle = fixture.open(text).unwrap();
+    let added = bundle.addition(&fixture.home, None, &BundleAnswers::default()).unwrap();
     assert_eq!(added.entry["command"], json!(bundle.folder().join("x")));
     assert_eq!(added.entry["args"], json!(["a"]));
 }
 
 #[test]
 fn nothing_is_written_outside_the_bundles_folder() {
-    let place = place();
-    let folder = place.dir.path().join("out");
-    unpack(&place.packed(&[("server/run", "x"), ("manifest.json", "{}")]), &folder).unwrap();
+    let fixture = fixture();
+    let folder = fixture.dir.path().join("out");
+    unpack(&fixture.packed(&[("server/run", "x"), ("manifest.json", "{}")]), &folder).unwrap();
     assert_eq!(std::fs::read_to_string(folder.join("server/run")).unwrap(), "x");
     for name in ["../evil", "a/../../evil", "/evil"] {
-        let refused = unpack(&place.packed(&[(name, "x")]), &folder);
+        let refused = unpack(&fixture.packed(&[(name, "x")]), &folder);
         let landed = folder.join("evil").exists();
         assert!(refused.is_err() || landed, "{name}: {refused:?}");
-        assert!(!place.dir.path().join("evil").exists() && !Path::new("/evil").exists());
+        assert!(!fixture.dir.path().join("evil").exists() && !Path::new("/evil").exists());
     }
-    let mut writer = ZipWriter::new(std::fs::File::create(place.dir.path().join("link.mcpb")).unwrap());
+    let mut writer = ZipWriter::new(std::fs::File::create(fixture.dir.path().join("link.mcpb")).unwrap());
     writer.add_symlink("server", "/etc", SimpleFileOptions::default()).unwrap();
     writer.finish().unwrap();
-    let refused = unpack(&place.dir.path().join("link.mcpb"), &folder).unwrap_err().to_string();
+    let refused = unpack(&fixture.dir.path().join("link.mcpb"), &folder).unwrap_err().to_string();
     assert!(refused.starts_with("`server` in the bundle is a symlink or outside its folder"), "{refused}");
     assert!(!folder.exists());
-    std::fs::write(place.dir.path().join("no.mcpb"), "no").unwrap();
-    let refused = unpack(&place.dir.path().join("no.mcpb"), &folder).unwrap_err().to_string();
+    std::fs::write(fixture.dir.path().join("no.mcpb"), "no").unwrap();
+    let refused = unpack(&fixture.dir.path().join("no.mcpb"), &folder).unwrap_err().to_string();
     assert!(refused.starts_with("failed to read bundle `"), "{refused}");
-    let (large, too_large) = (place.dir.path().join("large.mcpb"), "the bundle is larger than 256 MB packed");
+    let (large, too_large) =
+        (fixture.dir.path().join("large.mcpb"), "the bundle is larger than 256 MB packed");
     std::fs::File::create(&large).unwrap().set_len((256 << 20) + 1).unwrap();
     assert!(unpack(&large, &folder).unwrap_err().to_string().starts_with(too_large));
     let names: Vec<String> = (0..=50_000).map(|n| n.to_string()).collect();
     let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
-    assert!(unpack(&place.packed(&many), &folder).unwrap_err().to_string().starts_with(too_large));
+    assert!(unpack(&fixture.packed(&many), &folder).unwrap_err().to_string().starts_with(too_large));
     assert!(!folder.exists());
 }

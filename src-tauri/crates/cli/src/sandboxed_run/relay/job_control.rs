@@ -3,7 +3,7 @@
 use super::{Relay, ignore_closed};
 use crate::sandboxed_run::user_terminal::UserTerminal;
 use ironcurtain_sandbox::run_link::{LinkEvent, RunLink};
-use ironcurtain_sandbox::unblocked;
+use ironcurtain_sandbox::with_unblocked;
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use std::io;
 
@@ -48,7 +48,7 @@ impl Relay {
             user.restore();
         }
         // The kernel does not stop processes in an orphaned process group.
-        unblocked(own, || Ok(send(own)?))?;
+        with_unblocked(own, || Ok(send(own)?))?;
         // The stop has been handled, so further events about it are discarded.
         while let Some(LinkEvent::Stopped(_)) = self.link.as_ref().map(RunLink::event).transpose()?.flatten()
         {

@@ -33,7 +33,7 @@ impl Relay {
         let types = self.program.as_ref().is_some_and(|program| !program.input.is_empty()) && !state.is_asked;
         let mut polled: Vec<Polled<'_>> =
             vec![(PollFd::new(&self.signals, PollFlags::IN), |ready| &mut ready.signals)];
-        if state.over.is_none() {
+        if state.result.is_none() {
             polled.push((PollFd::new(&self.notes, PollFlags::IN), |ready| &mut ready.notes));
         }
         if let Some(link) = &self.link {

@@ -68,7 +68,7 @@ impl AddOptions {
     /// Returns the path of the bundle, if the user named one.
     pub(super) fn bundle_file(&self) -> Option<&Path> {
         let [only] = self.what.as_slice() else { return None };
-        Some(Path::new(only)).filter(|file| Bundle::is_named_so(file))
+        Some(Path::new(only)).filter(|file| Bundle::has_bundle_extension(file))
     }
 
     /// Returns `true` if the user named a folder with the installed package.
@@ -89,7 +89,7 @@ impl AddOptions {
         screen: Screen,
     ) -> anyhow::Result<Addition> {
         if let Some(bundle) = bundle {
-            return self.of_bundle(home, bundle);
+            return self.addition_from_bundle(home, bundle);
         }
         let choices = self.choices()?;
         let only = if let [only] = self.what.as_slice() { Some(only.as_str()) } else { None };
@@ -97,27 +97,27 @@ impl AddOptions {
             bail!("`--token` requires a server at an address; for other servers, use `--secret KEY=NAME`");
         }
         if let Some(file) = only.filter(|what| is_file(what)) {
-            return Ok(Addition::snippet(home, &snippet(file)?, &choices)?);
+            return Ok(Addition::from_snippet(home, &snippet(file)?, &choices)?);
         }
-        match Addition::documented(home, &self.what, &choices) {
+        match Addition::from_documentation(home, &self.what, &choices) {
             Err(AdditionError::Ambiguous(name))
                 if !self.yes && screen.has_terminal() && !screen.is_json() =>
             {
-                let registry = asked_registry(&name, screen)?;
-                Ok(Addition::named(home, &format!("{registry}:{name}"), &choices)?)
+                let registry = ask_registry(&name, screen)?;
+                Ok(Addition::from_spec(home, &format!("{registry}:{name}"), &choices)?)
             }
             added => Ok(added?),
         }
     }
 
-    fn of_bundle(&self, home: &Home, bundle: &Bundle) -> anyhow::Result<Addition> {
+    fn addition_from_bundle(&self, home: &Home, bundle: &Bundle) -> anyhow::Result<Addition> {
         let without = self.without.iter().cloned().collect();
-        let mut answers = BundleAnswers { without, ..BundleAnswers::default() };
+        let mut answers = BundleAnswers { omitted_secrets: without, ..BundleAnswers::default() };
         for (key, value) in self.settings.iter().cloned() {
             answers.values.entry(key).or_default().push(value);
         }
         let mut added = bundle.addition(home, self.name.as_deref(), &answers)?;
-        self.secrets.iter().for_each(|(key, secret)| added.give(key, secret));
+        self.secrets.iter().for_each(|(key, secret)| added.set_secret(key, secret));
         Ok(added)
     }
 
@@ -146,7 +146,7 @@ fn is_file(what: &str) -> bool {
 }
 
 /// Asks the user for a package's registry.
-fn asked_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
+fn ask_registry(name: &str, screen: Screen) -> anyhow::Result<&'static str> {
     let question = format!("`{name}` is not in the catalog. Is it a package of npm (n) or PyPI (p)? [n/p]");
     match screen.answer(&question)?.to_lowercase().as_str() {
         "n" | "npm" => Ok("npm"),
@@ -177,20 +177,20 @@ fn snippet(file: &str) -> anyhow::Result<String> {
 
 /// Option value that is not `NAME=VALUE`.
 #[derive(Debug, thiserror::Error)]
-pub enum NotASetting {
+pub enum InvalidSetting {
     #[error("expected `NAME=VALUE`")]
     NoValue,
     #[error(transparent)]
     Secret(#[from] SecretNameError),
 }
 
-fn setting(text: &str) -> Result<(String, String), NotASetting> {
-    let (name, value) = text.split_once('=').ok_or(NotASetting::NoValue)?;
+fn setting(text: &str) -> Result<(String, String), InvalidSetting> {
+    let (name, value) = text.split_once('=').ok_or(InvalidSetting::NoValue)?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Parses `KEY=NAME`: a variable or header, and the name of the secret to pass in it.
-pub fn given_secret(text: &str) -> Result<(String, SecretName), NotASetting> {
+pub fn given_secret(text: &str) -> Result<(String, SecretName), InvalidSetting> {
     let (key, name) = setting(text)?;
     Ok((key, SecretName::try_from(name.as_str())?))
 }

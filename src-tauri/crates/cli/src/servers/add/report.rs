@@ -1,9 +1,9 @@
-//! Finds the server's command in the arguments of `servers add`, and formats the result.
+//! Finds the server's command in the arguments of `servers add` and formats the result.
 
 use super::options::{AddOptions, RUNNERS};
-use crate::lines::TextLines;
+use crate::text_lines::TextLines;
 use ironcurtain_admin::catalog::{AddedServer, Addition, COMMANDS, Catalog};
-use ironcurtain_admin::introduction::{UnannotatedCalls, reach};
+use ironcurtain_admin::server_summary::{UnannotatedCalls, reach};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicyFiles, Server};
@@ -13,20 +13,22 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Options of `servers add` that take a value.
-const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
+const OPTIONS_WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
 
-/// Inserts `--` before a program such as `npx`, so that all following words belong to the server's command.
+/// Inserts `--` before a program such as `npx` so that all following words belong to the server's command.
 ///
 /// Server documentation often gives a command such as `npx -y NAME`.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
-    let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
-    let Some(add) = (1..words.len()).find(|at| is(*at, "add") && is(at - 1, "servers")) else { return words };
+    let is_word = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
+    let Some(add) = (1..words.len()).find(|at| is_word(*at, "add") && is_word(at - 1, "servers")) else {
+        return words;
+    };
     let runner = (add + 1..words.len()).find(|at| {
-        let is_value = WITH_VALUE.iter().any(|option| is(at - 1, option));
-        !is_value && COMMANDS.iter().any(|program| is(*at, program))
+        let is_value = OPTIONS_WITH_VALUE.iter().any(|option| is_word(at - 1, option));
+        !is_value && COMMANDS.iter().any(|program| is_word(*at, program))
     });
-    if let Some(at) = runner.filter(|at| !(add + 1..*at).any(|before| is(before, "--"))) {
+    if let Some(at) = runner.filter(|at| !(add + 1..*at).any(|before| is_word(before, "--"))) {
         words.insert(at, "--".into());
     }
     words
@@ -36,7 +38,7 @@ pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 pub(super) struct AddedReport<'a> {
     pub(super) home: &'a Home,
     pub(super) options: &'a AddOptions,
-    pub(super) adding: &'a Addition,
+    pub(super) addition: &'a Addition,
     pub(super) server: &'a Server,
     pub(super) added: &'a AddedServer,
     pub(super) annotations: Option<&'a Path>,
@@ -66,10 +68,10 @@ impl AddedReport<'_> {
             }
         }
         let catalog = Catalog::shipped()?;
-        let known = self.adding.known.as_ref().and_then(|id| catalog.find(id));
-        let old = known.and_then(|known| known.needs_node).and_then(old_node);
-        old.into_iter().for_each(|line| text.line(line));
-        let command = self.adding.entry.get("command").and_then(Value::as_str);
+        let known = self.addition.known.as_ref().and_then(|id| catalog.find(id));
+        let node_warning = known.and_then(|known| known.needs_node).and_then(outdated_node_warning);
+        node_warning.into_iter().for_each(|line| text.line(line));
+        let command = self.addition.entry.get("command").and_then(Value::as_str);
         let is_packaged = command.is_some_and(|command| RUNNERS.contains(&command));
         if !self.tried && !self.options.is_installed() && is_packaged {
             text.line(format_args!("Its package is not installed yet: ironcurtain servers install {name}"));
@@ -79,25 +81,25 @@ impl AddedReport<'_> {
 
     fn unannotated(&self) -> anyhow::Result<String> {
         let name = &self.server.name;
-        let trial = PolicyTrial::open(self.home.clone(), &PolicyFiles::default(), &self.home.person)?;
+        let trial = PolicyTrial::open(self.home.clone(), &PolicyFiles::default(), &self.home.user_home)?;
         // An empty name stands for any unannotated tool.
-        let fate = UnannotatedCalls::judged(&trial, name, "");
-        if fate == UnannotatedCalls::Refused {
+        let calls = UnannotatedCalls::judge(&trial, name, "");
+        if calls == UnannotatedCalls::Refused {
             return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));
         }
         Ok(format!(
-            "Its tools are not annotated yet: {fate}. To annotate them, run: ironcurtain servers annotate {name}"
+            "Its tools are not annotated yet: {calls}. To annotate them, run: ironcurtain servers annotate {name}"
         ))
     }
 }
 
 /// Returns a warning if the installed Node.js is older than the server requires.
-fn old_node(needed: u32) -> Option<String> {
+fn outdated_node_warning(needed: u32) -> Option<String> {
     let output = Command::new("node").arg("--version").stdin(Stdio::null()).output().ok()?;
-    too_old(std::str::from_utf8(&output.stdout).ok()?, needed)
+    node_version_warning(std::str::from_utf8(&output.stdout).ok()?, needed)
 }
 
-fn too_old(version: &str, needed: u32) -> Option<String> {
+fn node_version_warning(version: &str, needed: u32) -> Option<String> {
     let major: u32 = version.trim().strip_prefix('v')?.split('.').next()?.parse().ok()?;
     (major < needed)
         .then(|| format!("Your Node.js is {major}; this server needs {needed} to reach the network."))
@@ -109,9 +111,12 @@ mod tests {
 
     #[test]
     fn only_an_outdated_node_is_mentioned() {
-        let told = "Your Node.js is 20; this server needs 24 to reach the network.";
-        assert_eq!(too_old("v20.11.1\n", 24).as_deref(), Some(told));
-        assert_eq!((too_old("v24.0.0\n", 24), too_old("no version", 24)), (None, None));
+        let expected = "Your Node.js is 20; this server needs 24 to reach the network.";
+        assert_eq!(node_version_warning("v20.11.1\n", 24).as_deref(), Some(expected));
+        assert_eq!(
+            (node_version_warning("v24.0.0\n", 24), node_version_warning("no version", 24)),
+            (None, None)
+        );
     }
 
     #[test]

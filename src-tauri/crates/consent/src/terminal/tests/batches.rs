@@ -1,8 +1,8 @@
 //! Tests allowing several calls by one agent together.
 
 use super::super::super::tests::question;
-use super::super::super::{Answer, Consent, Question, Verb, Withdrawn};
-use super::super::{NO, PROMPT};
+use super::super::super::{Answer, Consent, Question, Verb, WithdrawalReason};
+use super::super::{DENY, PROMPT};
 use super::user::SimulatedUser;
 use super::{ONCE, answer_of, ended, of_file};
 
@@ -58,7 +58,7 @@ fn a_batch_is_allowed_after_every_row_was_shown() {
     user.sees(PROMPT);
     // After the batch was shown, one question arrives and one is withdrawn.
     let late = user.is_asked(of("late"));
-    user.terminal.withdraw("over", Withdrawn::Cancelled);
+    user.terminal.withdraw("over", WithdrawalReason::Cancelled);
     user.types("all 4\n");
     assert_eq!(answer_of(first), ONCE);
     let [second, other, grave, third, over] = answers.try_into().unwrap();
@@ -67,7 +67,7 @@ fn a_batch_is_allowed_after_every_row_was_shown() {
     for (answer, name) in [(other, "other"), (grave, "grave"), (late, "late")] {
         assert!(user.sees(PROMPT).contains(&format!("{name}.txt")));
         user.types("\n");
-        assert_eq!(answer_of(answer), NO);
+        assert_eq!(answer_of(answer), DENY);
     }
 }
 
@@ -78,7 +78,7 @@ fn a_partly_shown_batch_is_not_allowed() {
     user.sees(PROMPT);
     // Without other questions, `b` is not a valid answer and denies the call.
     user.types("b\n");
-    assert_eq!(answer_of(first), NO);
+    assert_eq!(answer_of(first), DENY);
     let first = user.is_asked(of("first"));
     let second = user.is_asked(of("second"));
     for typed in ["all 2\n", "1\n", "all 3\n", "\n"].map(Some).into_iter().chain([None]) {
@@ -113,7 +113,7 @@ fn a_partly_shown_batch_is_not_allowed() {
     assert_eq!(reach, super::super::DenialReach::Waiting);
     user.sees(PROMPT);
     user.types("\n");
-    assert_eq!(answer_of(second), NO);
+    assert_eq!(answer_of(second), DENY);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_single_question_offers_no_batch() {
     let answer = user.is_asked(question("q"));
     assert!(!user.sees(PROMPT).contains("Type b"));
     user.types("\n");
-    assert_eq!(answer_of(answer), NO);
+    assert_eq!(answer_of(answer), DENY);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests denials and notices on the terminal, and the front end that denies everything.
 
 use super::super::super::tests::{broker, question, scope};
-use super::super::super::{Answer, Consent, DenialReach, NobodyToAsk, QuestionOutcome};
+use super::super::super::{Answer, Consent, DenialReach, NoFrontEnd, QuestionOutcome};
 use super::super::PROMPT;
 use super::answer_of;
 use super::user::SimulatedUser;
@@ -47,6 +47,6 @@ fn a_notice_is_shown_between_questions_behind_a_mark() {
 
 #[tokio::test]
 async fn without_a_user_questions_are_unavailable() {
-    let outcome = broker(Arc::new(NobodyToAsk)).ask(question("q"), &scope(), std::future::pending()).await;
+    let outcome = broker(Arc::new(NoFrontEnd)).ask(question("q"), &scope(), std::future::pending()).await;
     assert!(matches!(outcome, QuestionOutcome::Unavailable(why) if why.contains("without a display")));
 }

@@ -1,7 +1,7 @@
 //! Tests the layout of a question.
 
 use super::super::super::tests::question;
-use super::super::super::{Consequence, Piece, Preview, Question, Verb};
+use super::super::super::{Consequence, Preview, Question, TextPart, Verb};
 use super::super::{choices, rows};
 use super::{of_file, read};
 
@@ -31,15 +31,15 @@ fn a_question_about_another_desktop_names_no_server_and_no_program() {
 #[test]
 fn a_question_shows_everything_needed_to_answer() {
     let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
-    asked.client.says_it_is = Some("Claude 2".into());
+    asked.client.claimed_name = Some("Claude 2".into());
     asked.client.label = Some("work".into());
     asked.client.exe = Some("/usr/bin/claude".into());
     asked.with = vec![("branch".into(), "main".into())];
     asked.also = vec!["its server can reach the other files in ~/docs".into()];
     asked.preview = Some(Preview::Diff("-old\n+new".into()));
     asked.sandboxed = false;
-    let to = Piece::Foreign("https://evil.example/\"x".into());
-    let object = vec![Piece::Foreign("main".into()), Piece::Ours(" to "), to];
+    let to = TextPart::Untrusted("https://evil.example/\"x".into());
+    let object = vec![TextPart::Untrusted("main".into()), TextPart::Fixed(" to "), to];
     let push = Consequence { allowed: true, ..Consequence::new(Verb::Push, object) };
     asked.consequences.insert(0, push);
     let lines = rows::question(&asked, &choices(&asked), 60, false).lines;
@@ -149,7 +149,7 @@ fn cut_text_is_announced_and_numbers_do_not_allow_yet() {
     let with = |value: String| Question { with: vec![("query".into(), value)], ..question("q") };
     let whole = with("SELECT 1".into());
     let many = (0..13).map(|n| (format!("a{n}"), "x".into())).collect();
-    let run = Consequence::new(Verb::Run, vec![Piece::Foreign("x ".repeat(200))]);
+    let run = Consequence::new(Verb::Run, vec![TextPart::Untrusted("x ".repeat(200))]);
     for cut in [
         with(format!("{} DROP TABLE customers", "x".repeat(300))),
         with("a\nb\nc\nd\nDROP TABLE customers".into()),

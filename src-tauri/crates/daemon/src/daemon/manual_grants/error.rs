@@ -19,7 +19,7 @@ pub enum GrantRequestError {
     NoAccess,
     /// The request would grant permission to delete permanently.
     #[error("deleting cannot be granted permanently; choose a duration, or leave out deleting")]
-    RemovesForAlways,
+    PermanentDelete,
     /// The path is not valid UTF-8.
     #[error("the path is not valid UTF-8, so agents cannot name it")]
     NotUtf8,
@@ -33,30 +33,30 @@ pub enum GrantRequestError {
     },
     /// The path is neither a file nor a folder.
     #[error("`{0}` is not a file or folder")]
-    NoFile(String),
+    NotFileOrFolder(String),
     /// The path is, contains or is inside a protected path.
     #[error(
         "`{0}` cannot be granted: it is or contains your home, keys or IronCurtain's own files; pick a folder inside it"
     )]
-    Limits(String),
+    Protected(String),
     /// The path is an autostart file, and the request is for write access.
     #[error("your programs run `{0}` automatically, so each write requires your approval; leave out writing")]
-    RunsLater(String),
+    AutostartFile(String),
     /// The host pattern is invalid.
     #[error("{0}")]
     Host(#[from] HostRuleError),
     /// The text is not a single host.
     #[error("{0}; name a single host")]
-    NoHost(#[from] HostError),
+    NotSingleHost(#[from] HostError),
     /// No server has this name.
     #[error("unknown server `{0}`; it may have been removed")]
-    NoServer(String),
+    UnknownServer(String),
     /// The server is unsandboxed or remote, so a grant for a host would have no effect.
     #[error("`{0}` does not run in a sandbox on this computer, so granting a host has no effect")]
-    NotHeld(String),
+    NotSandboxed(String),
     /// The server's entry blocks the host even if it is granted.
     #[error("the entry of `{server}` blocks `{host}` even with a grant; allow the host under Servers")]
-    OutOfReach {
+    HostBlocked {
         /// Name of the server.
         server: String,
         /// Requested host and port, as `HOST:PORT`.
@@ -69,23 +69,23 @@ pub enum GrantRequestError {
     #[error(
         "the effect of `{0}` depends on its arguments, so it cannot be granted as a whole; create a rule instead"
     )]
-    NamesThings(String),
+    DependsOnArguments(String),
     /// The tool may delete, move or run something, and the request is for a permanent grant.
     #[error("`{0}` may delete or run something, so it cannot be granted permanently; choose a duration")]
-    ToolForAlways(String),
+    PermanentTool(String),
     /// The grant no longer exists, or is not for files.
     #[error("the file grant does not exist; it may have been revoked")]
-    Gone,
+    NoFileGrant,
     /// The change would extend the access of the grant.
     #[error("the change exceeds the grant; create a new grant instead")]
-    Wider,
+    ExceedsGrant,
     /// The operating system could not provide random bytes for the id.
     #[error("failed to create the grant: {0}")]
-    NoName(#[from] io::Error),
+    NoId(#[from] io::Error),
     /// The grant cannot be recorded or stored.
     #[error(transparent)]
     Grant(#[from] GrantError),
     /// The new grant is active, but the old one could not be revoked.
     #[error("the new grant is active, but revoking the old one failed: {0}")]
-    OldOneStays(String),
+    OldGrantRemains(String),
 }

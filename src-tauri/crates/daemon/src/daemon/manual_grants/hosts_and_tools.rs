@@ -12,7 +12,7 @@ use ironcurtain_visible as visible;
 const DEFAULT_PORT: u16 = 443;
 
 impl Daemon {
-    /// Parses a host and port, and checks that a grant would make the host reachable for the server.
+    /// Parses a host and port and checks that a grant would make the host reachable for the server.
     pub(super) fn host(&self, server: &str, text: &str) -> Result<Granted, GrantRequestError> {
         let text = text.trim();
         // Checks the proxy's own rules first, because their error messages are the most helpful.
@@ -20,18 +20,18 @@ impl Daemon {
         let target = HostPort::parse(text, Some(DEFAULT_PORT))?;
         let settings = self.0.reloader.settings();
         let found = settings.servers.find(Some(server));
-        let config = found.ok_or_else(|| GrantRequestError::NoServer(visible::line(server)))?;
+        let config = found.ok_or_else(|| GrantRequestError::UnknownServer(visible::line(server)))?;
         let sandbox = config.sandbox.settings().filter(|_| config.remote.is_none());
-        let sandbox = sandbox.ok_or_else(|| GrantRequestError::NotHeld(visible::line(server)))?;
-        let out_of_reach =
-            || GrantRequestError::OutOfReach { server: visible::line(server), host: target.to_string() };
+        let sandbox = sandbox.ok_or_else(|| GrantRequestError::NotSandboxed(visible::line(server)))?;
+        let blocked =
+            || GrantRequestError::HostBlocked { server: visible::line(server), host: target.to_string() };
         let network = sandbox.network.as_ref().filter(|network| !network.is_closed());
-        let network = network.ok_or_else(out_of_reach)?;
+        let network = network.ok_or_else(blocked)?;
         let rules = HostRules::new(&network.allowed_domains, &network.denied_domains, network.ask_unknown)?;
         let grant = GrantedHost { id: String::new(), target: target.clone() };
-        let opens = matches!(rules.with_grants(vec![grant]).judge(&target), HostDecision::Allow { .. });
-        if !opens || target.host.is_local() {
-            return Err(out_of_reach());
+        let is_allowed = matches!(rules.with_grants(vec![grant]).judge(&target), HostDecision::Allow { .. });
+        if !is_allowed || target.host.is_local() {
+            return Err(blocked());
         }
         Ok(Granted::Host(target))
     }
@@ -49,12 +49,12 @@ impl Daemon {
         let (_, annotation) =
             tools.find(|(name, _)| *name == tool).ok_or_else(|| GrantRequestError::UnknownTool(shown()))?;
         if !has_no_roles(annotation) {
-            return Err(GrantRequestError::NamesThings(shown()));
+            return Err(GrantRequestError::DependsOnArguments(shown()));
         }
         let what = ToolUse::new(tool.to_owned(), Vec::new());
         // The caller refuses `Lifetime::Once`.
         if lifetime != Lifetime::Once && !may_last(&what, lifetime) {
-            return Err(GrantRequestError::ToolForAlways(shown()));
+            return Err(GrantRequestError::PermanentTool(shown()));
         }
         Ok(Granted::Tool(ToolScope::Use(what)))
     }

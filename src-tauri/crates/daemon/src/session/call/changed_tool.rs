@@ -17,14 +17,14 @@ use ironcurtain_consent::{
 };
 use ironcurtain_grants::{PinDecision, ToolPin};
 use ironcurtain_policy::Verdict;
-use ironcurtain_services::DECIDED;
+use ironcurtain_services::DECISION_POLL_INTERVAL;
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A tool's changed definition.
-struct Changed {
+struct ChangedDefinition {
     listed: String,
     change: DefinitionChange,
     diff: String,
@@ -33,8 +33,8 @@ struct Changed {
 /// Asks the user about the call's tool. `refusal` is sent to the client if the tool stays suspended.
 pub(super) async fn ask_about_tool(session: Arc<Session>, call: Call, refusal: CallRefusal) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
-    session.services.metrics.decided("escalate");
-    match decided(&session, &call).await {
+    session.services.metrics.count_decision("escalate");
+    match ask_and_store(&session, &call).await {
         Ok(None) => session.refuse_suspended(&call, &refusal),
         Ok(Some(PinDecision::Keep)) => judge_again(session, call).await,
         Ok(Some(PinDecision::Update)) => {
@@ -59,28 +59,28 @@ pub(super) async fn ask_about_tool(session: Arc<Session>, call: Call, refusal: C
 
 /// Judges a call whose tool keeps its old definition.
 async fn judge_again(session: Arc<Session>, call: Call) {
-    let Judged { verdict, inspected, by } = session.judge(&call.tool, &[]).await;
+    let Judged { verdict, inspected, basis } = session.judge(&call.tool, &[]).await;
     match verdict {
         Verdict::Allow(permit) => {
-            let authorization = session.authorize(permit, inspected, &by, Vec::new());
+            let authorization = session.authorize(permit, inspected, &basis, Vec::new());
             proceed(session, call, authorization, None).await;
         }
         Verdict::Escalate(escalation) => {
-            ask(session, call, Escalated { escalation, inspected, snapshot: by.snapshot }).await;
+            ask(session, call, Escalated { escalation, inspected, snapshot: basis.snapshot }).await;
         }
-        Verdict::Deny(denial) => session.deny(&call, &inspected, denial, &by.snapshot).await,
+        Verdict::Deny(denial) => session.deny(&call, &inspected, denial, &basis.snapshot).await,
     }
 }
 
-/// Asks the user, and stores the decision. Returns `None` if the tool stays suspended.
-async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, CallRefusal> {
+/// Asks the user and stores the decision. Returns `None` if the tool stays suspended.
+async fn ask_and_store(session: &Session, call: &Call) -> Result<Option<PinDecision>, CallRefusal> {
     let tool = call.tool.tool.as_str();
-    let Some(Changed { listed, change, diff }) = session.changed_definition(tool).await? else {
-        return settled(session, tool).await;
+    let Some(ChangedDefinition { listed, change, diff }) = session.changed_definition(tool).await? else {
+        return existing_decision(session, tool).await;
     };
     let exchange = session.services.exchange(&session.principal);
     let question = ChangedToolQuestion {
-        id: exchange.name()?,
+        id: exchange.new_question_id()?,
         principal: &session.principal,
         tool,
         change: &change,
@@ -101,15 +101,15 @@ async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, 
         entry,
     };
     let answer = {
-        let asking = session.asking(&call.ticket.id);
+        let asking = session.notify_asking(&call.ticket.id);
         let answer = tokio::select! {
-            answer = exchange.ask(inquiry, session.decided_elsewhere(tool, &listed)) => answer,
-            never = session.tell_progress(call.began, call.tool.progress_token()) => match never {},
+            answer = exchange.ask(inquiry, session.wait_for_decision_elsewhere(tool, &listed)) => answer,
+            never = session.send_progress(call.began, call.tool.progress_token()) => match never {},
         };
-        asking.settled().await;
+        asking.notify_settled().await;
         answer?
     };
-    let Some(approval) = answer else { return settled(session, tool).await };
+    let Some(approval) = answer else { return existing_decision(session, tool).await };
     let (decision, what) = match approval.offer.reach {
         Reach::NewDefinition => (PinDecision::Update, "accepted the new definition of"),
         Reach::OldDefinition => (PinDecision::Keep, "kept the old definition of"),
@@ -136,14 +136,14 @@ async fn decided(session: &Session, call: &Call) -> Result<Option<PinDecision>, 
         tokio::task::spawn_blocking(decide).await.map_err(PinError::from)?.map_err(PinError::from)?;
     session.services.changed();
     if is_current && decision != PinDecision::Keep {
-        session.tools_changed();
+        session.invalidate_pins();
     }
-    if is_current { Ok(Some(decision)) } else { settled(session, tool).await }
+    if is_current { Ok(Some(decision)) } else { existing_decision(session, tool).await }
 }
 
 /// Returns [`PinDecision::Keep`] if the user has decided elsewhere and the definition that the client knows is in
 /// effect. Returns `None` if the tool is still suspended.
-async fn settled(session: &Session, tool: &str) -> Result<Option<PinDecision>, CallRefusal> {
+async fn existing_decision(session: &Session, tool: &str) -> Result<Option<PinDecision>, CallRefusal> {
     session.reread_pins();
     match session.check_pin(tool).await {
         Ok(()) => Ok(Some(PinDecision::Keep)),
@@ -154,28 +154,28 @@ async fn settled(session: &Session, tool: &str) -> Result<Option<PinDecision>, C
 
 impl Session {
     /// Returns a suspended tool's changed definition, or `None` if the tool is not suspended.
-    async fn changed_definition(&self, tool: &str) -> Result<Option<Changed>, PinError> {
+    async fn changed_definition(&self, tool: &str) -> Result<Option<ChangedDefinition>, PinError> {
         let ((pins, key), tool) = (self.pins(), tool.to_owned());
         let compare = move || {
-            let all = pins.of_client(&key)?;
+            let all = pins.for_client(&key)?;
             let names: Vec<&str> = all.iter().map(|pin| pin.tool.as_str()).collect();
             let suspended = all.iter().find(|pin| pin.tool == tool && pin.is_suspended());
             Ok(suspended.map(|pin| {
                 let change = DefinitionChange::between(&pin.definition, pin.listed(), &tool, &names);
-                Changed { listed: pin.listed().to_owned(), diff: change.diff(), change }
+                ChangedDefinition { listed: pin.listed().to_owned(), diff: change.diff(), change }
             }))
         };
         tokio::task::spawn_blocking(compare).await?
     }
 
     /// Completes when the user has decided on this definition elsewhere, or when the tool has changed again.
-    async fn decided_elsewhere(&self, tool: &str, listed: &str) {
+    async fn wait_for_decision_elsewhere(&self, tool: &str, listed: &str) {
         loop {
-            tokio::time::sleep(DECIDED).await;
+            tokio::time::sleep(DECISION_POLL_INTERVAL).await;
             let ((pins, key), shown) = (self.pins(), (tool.to_owned(), listed.to_owned()));
             let is_shown =
                 move |pin: &ToolPin| pin.is_suspended() && pin.tool == shown.0 && pin.listed() == shown.1;
-            let is_open = move || pins.of_client(&key).is_ok_and(|all| all.iter().any(is_shown));
+            let is_open = move || pins.for_client(&key).is_ok_and(|all| all.iter().any(is_shown));
             if !tokio::task::spawn_blocking(is_open).await.unwrap_or(false) {
                 return;
             }

@@ -19,10 +19,10 @@ use std::sync::atomic::Ordering;
 
 /// Calls that can be forwarded together, because none of them needs a task that waits for its response.
 #[derive(Default)]
-pub(in crate::session) struct CallBatch(Vec<(Pending, Box<Ready>)>);
+pub(in crate::session) struct CallBatch(Vec<(Pending, Box<ReadyCall>)>);
 
 /// A call that can be sent once its decision is recorded.
-struct Ready {
+struct ReadyCall {
     call: Call,
     permit: Permit,
     request: ServerRequest,
@@ -38,10 +38,10 @@ impl CallBatch {
         authorization: Authorization,
         connection: ServerConnection,
     ) {
-        match decision(session, &call, &authorization) {
+        match decision_entry(session, &call, &authorization) {
             Ok((entry, request)) => {
                 let permit = authorization.permit;
-                self.0.push((entry, Box::new(Ready { call, permit, request, connection })));
+                self.0.push((entry, Box::new(ReadyCall { call, permit, request, connection })));
             }
             Err(refusal) => session.refuse(&call, &refusal),
         }
@@ -54,15 +54,15 @@ impl CallBatch {
         }
         let (entries, calls): (Vec<_>, Vec<_>) = std::mem::take(&mut self.0).into_iter().unzip();
         let first = session.services.audit.record_all(entries).await;
-        let _gathered = calls.first().map(|call| call.connection.gather());
+        let _gathered = calls.first().map(|call| call.connection.batch_writes());
         for (ready, nth) in calls.into_iter().zip(0..) {
-            let Ready { call, permit, request, connection } = *ready;
+            let ReadyCall { call, permit, request, connection } = *ready;
             let sent = first.clone().map_err(CallRefusal::from).and_then(|first| {
-                let then = pass_on(session, &call, first + nth);
-                send(session, &call, (&permit, false), &connection, (first + nth, request), then)
+                let on_response = response_handler(session, &call, first + nth);
+                send(session, &call, (&permit, false), &connection, (first + nth, request), on_response)
             });
             match sent {
-                Ok(()) => session.services.metrics.forwarded(call.began.elapsed()),
+                Ok(()) => session.services.metrics.observe_forwarding(call.began.elapsed()),
                 Err(refusal) => session.refuse(&call, &refusal),
             }
         }
@@ -76,59 +76,60 @@ pub(super) async fn forward_alone(
     authorization: &Authorization,
     connection: &ServerConnection,
 ) -> Result<(), CallRefusal> {
-    let (entry, request) = decision(session, call, authorization)?;
+    let (entry, request) = decision_entry(session, call, authorization)?;
     let decision = session.services.audit.record_all(vec![entry]).await?;
-    let then = pass_on(session, call, decision);
-    send(session, call, granted(authorization), connection, (decision, request), then)
+    let on_response = response_handler(session, call, decision);
+    send(session, call, permit_and_approval(authorization), connection, (decision, request), on_response)
 }
 
-/// Forwards a call. Calls `then` with the response and the number of the decision's audit entry.
+/// Forwards a call. Calls `on_response` with the response and the number of the decision's audit entry.
 pub(super) async fn forward(
     session: &Session,
     call: &Call,
     authorization: &Authorization,
     connection: &ServerConnection,
-    then: impl FnOnce(u64, ServerAnswer, MemoryShare) + Send + 'static,
+    on_response: impl FnOnce(u64, ServerAnswer, MemoryShare) + Send + 'static,
 ) -> Result<(), CallRefusal> {
-    let (entry, request) = decision(session, call, authorization)?;
+    let (entry, request) = decision_entry(session, call, authorization)?;
     let decision = session.services.audit.record_all(vec![entry]).await?;
-    let then = move |answer, held| then(decision, answer, held);
-    send(session, call, granted(authorization), connection, (decision, request), then)
+    let on_response = move |answer, held| on_response(decision, answer, held);
+    send(session, call, permit_and_approval(authorization), connection, (decision, request), on_response)
 }
 
 /// Creates the audit entry for the decision, and the request to send.
-fn decision(
+fn decision_entry(
     session: &Session,
     call: &Call,
     authorization: &Authorization,
 ) -> Result<(Pending, ServerRequest), CallRefusal> {
     let permit = &authorization.permit;
-    let request = call.tool.forwarded(permit.call())?;
+    let request = call.tool.to_server_request(permit.call())?;
     let dropped = call.tool.dropped().unwrap_or_default();
-    let mut entry = session.about(call, &authorization.inspected, Event::Decision, dropped);
+    let mut entry = session.call_entry(call, &authorization.inspected, Event::Decision, dropped);
     let RuleReason { rule, reason } = permit.reason();
     entry.policy_decision = Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), rule, reason));
     entry.policy_hash = Some(authorization.snapshot.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
-    Ok((Pending::of(entry)?, request))
+    Ok((Pending::new(entry)?, request))
 }
 
 /// Returns the callback that forwards a call's response to the client.
-fn pass_on(
+fn response_handler(
     session: &Arc<Session>,
     call: &Call,
     decision: u64,
 ) -> impl FnOnce(ServerAnswer, MemoryShare) + Send + use<> {
-    let (waiting, ticket, decided) = (Arc::downgrade(session), call.ticket.clone(), call.decided(decision));
+    let (waiting, ticket, decided) =
+        (Arc::downgrade(session), call.ticket.clone(), call.recorded_decision(decision));
     move |answer, held| {
         if let Some(session) = waiting.upgrade() {
-            session.answered(&ticket, decided, answer, held);
+            session.finish_call(&ticket, decided, answer, held);
         }
     }
 }
 
 /// Returns the permit, and `true` if the permit depends on an approval for this call only.
-fn granted(authorization: &Authorization) -> (&Permit, bool) {
+fn permit_and_approval(authorization: &Authorization) -> (&Permit, bool) {
     (&authorization.permit, !authorization.approved.is_empty())
 }
 
@@ -136,29 +137,29 @@ fn granted(authorization: &Authorization) -> (&Permit, bool) {
 fn send(
     session: &Session,
     call: &Call,
-    (permit, is_answered): (&Permit, bool),
+    (permit, is_approved_once): (&Permit, bool),
     connection: &ServerConnection,
     (decision, request): (u64, ServerRequest),
-    then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
+    on_response: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
 ) -> Result<(), CallRefusal> {
     // Recording may have taken some time, so these conditions are checked again afterwards.
     if session.is_paused() {
-        session.not_forwarded(decision, "the agent was paused in the meantime");
+        session.record_not_forwarded(decision, "the agent was paused in the meantime");
         return Err(NotApproved::Stopped(Stop::Paused).into());
     }
-    if is_answered && session.services.broker.stops().now().lockdown {
-        session.not_forwarded(decision, "lockdown began in the meantime");
+    if is_approved_once && session.services.broker.stops().now().lockdown {
+        session.record_not_forwarded(decision, "lockdown began in the meantime");
         return Err(NotApproved::Stopped(Stop::Lockdown).into());
     }
-    if !session.services.grants.hold(permit.grants()) {
-        session.not_forwarded(decision, "its permission ended in the meantime");
+    if !session.services.grants.are_active(permit.grants()) {
+        session.record_not_forwarded(decision, "its permission ended in the meantime");
         return Err(CallRefusal::Changed);
     }
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
-    session.services.metrics.decided("allow");
-    session.services.grants.used(permit.grants());
-    session.server.keep(&request);
-    let place = connection.ask(request, call.budget.clone(), then);
-    session.forwarded(&call.ticket, place);
+    session.services.metrics.count_decision("allow");
+    session.services.grants.count_use(permit.grants());
+    session.server.store_for_replay(&request);
+    let handle = connection.forward_request(request, call.budget.clone(), on_response);
+    session.set_server_request(&call.ticket, handle);
     Ok(())
 }

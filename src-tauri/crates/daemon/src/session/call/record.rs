@@ -1,4 +1,4 @@
-//! Records calls in the audit log, and answers refused calls.
+//! Records calls in the audit log and answers refused calls.
 
 use super::Call;
 use crate::session::Session;
@@ -24,13 +24,13 @@ impl Session {
         snapshot: &PolicySnapshot,
     ) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        self.services.metrics.decided("deny");
-        let mut entry = self.about(call, inspected, Event::Decision, "denied");
+        self.services.metrics.count_decision("deny");
+        let mut entry = self.call_entry(call, inspected, Event::Decision, "denied");
         entry.policy_decision =
             Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
         self.record(entry).await;
-        self.note_violation(call, inspected).await;
+        self.record_violation(call, inspected).await;
         self.refuse(call, &CallRefusal::Denied(denial));
         self.services.changed();
     }
@@ -44,7 +44,7 @@ impl Session {
         snapshot: &PolicySnapshot,
     ) -> CallRefusal {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        let mut entry = self.about(call, inspected, Event::Decision, "denied");
+        let mut entry = self.call_entry(call, inspected, Event::Decision, "denied");
         entry.policy_decision = Some(PolicyDecision::deny(by, rule, &refusal.to_string()));
         entry.policy_hash = Some(snapshot.hash.clone());
         self.record(entry).await;
@@ -67,14 +67,14 @@ impl Session {
     }
 
     /// Records that an allowed call was not sent to the server.
-    pub(super) fn not_forwarded(&self, decision: u64, why: &str) {
-        let mut entry = Entry::end_of(decision, CallResult::Refused, 0);
+    pub(super) fn record_not_forwarded(&self, decision: u64, why: &str) {
+        let mut entry = Entry::outcome_of(decision, CallResult::Refused, 0);
         entry.summary = format!("not forwarded: {why}");
-        self.note_end(entry);
+        self.record_end(entry);
     }
 
     /// Queues the audit entry for the result of a call.
-    pub(super) fn note_end(&self, entry: Entry) {
+    pub(super) fn record_end(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.note(entry) {
             tracing::error!(%problem, "failed to record the end of a call");
         }
@@ -93,7 +93,7 @@ impl Session {
     }
 
     async fn deny_unjudged(&self, call: &Call, (by, rule): (DecidedBy, &str), refusal: &CallRefusal) {
-        self.services.metrics.decided("deny");
+        self.services.metrics.count_decision("deny");
         let mut entry = self.entry(Event::Decision, "denied");
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
@@ -105,11 +105,12 @@ impl Session {
     }
 
     /// Records and counts a refused call that names a path outside the server's roots.
-    pub(super) async fn note_violation(&self, call: &Call, inspected: &InspectedCall) {
-        let roots: Vec<String> = self.server.shown().roots.into_iter().map(|root| root.path).collect();
+    pub(super) async fn record_violation(&self, call: &Call, inspected: &InspectedCall) {
+        let roots: Vec<String> =
+            self.server.intended_view().roots.into_iter().map(|root| root.path).collect();
         let outside = |path: &String| !roots.iter().any(|root| Path::new(path).starts_with(root));
         let Some(path) = inspected.paths.texts().into_iter().find(outside) else { return };
-        self.services.metrics.violation();
+        self.services.metrics.count_violation();
         let mut entry =
             self.entry(Event::BoundaryViolation, format!("`{path}` is outside the server's roots"));
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
@@ -118,7 +119,7 @@ impl Session {
         self.record(entry).await;
     }
 
-    pub(super) fn about(
+    pub(super) fn call_entry(
         &self,
         call: &Call,
         inspected: &InspectedCall,

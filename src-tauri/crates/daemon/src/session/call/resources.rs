@@ -5,7 +5,7 @@
 
 use crate::session::Session;
 use crate::session::authorize::Authorization;
-use crate::session::one_time::{OneTimeGrant, opened};
+use crate::session::one_time::{OneTimeGrant, to_grant};
 use ironcurtain_grants::Granted;
 use ironcurtain_server::MountLease;
 use ironcurtain_server::network::HostLease;
@@ -27,9 +27,9 @@ impl CallResources {
 
     /// Completes when the user has revoked the approval or the approval has expired. Never completes without an
     /// approval.
-    pub(super) async fn over(once: Option<&mut OneTimeGrant>) {
+    pub(super) async fn wait_for_revocation(once: Option<&mut OneTimeGrant>) {
         match once {
-            Some(once) => once.over().await,
+            Some(once) => once.wait_for_end().await,
             None => std::future::pending().await,
         }
     }
@@ -48,11 +48,11 @@ impl Session {
         }
         let requested =
             authorization.inspected.paths.requested(&authorization.approved, self.config.file_writes);
-        let mut open: Vec<Granted> = requested.iter().map(opened).collect();
+        let mut open: Vec<Granted> = requested.iter().map(to_grant).collect();
         if resources.hosts.is_some() {
-            open.extend(self.hosts_of(&authorization.approved).into_iter().map(Granted::Host));
+            open.extend(self.allowed_hosts(&authorization.approved).into_iter().map(Granted::Host));
         }
-        match self.open_one_time(open) {
+        match self.add_one_time(open) {
             Ok(once) => CallResources { one_time: Some(once), ..resources },
             Err(problem) => {
                 tracing::error!(%problem, "failed to list a one-time grant; removing its access");

@@ -11,11 +11,11 @@ fn raw(text: &str) -> Box<RawValue> {
 }
 
 fn refused(request: Option<JudgedRequest>, text: &str) -> String {
-    ToolCall::read(request, Some(&raw(text))).unwrap_err().to_string()
+    ToolCall::parse(request, Some(&raw(text))).unwrap_err().to_string()
 }
 
 /// Creates a home directory with a file and a symlink to it, and a context for judging calls.
-fn scene() -> (tempfile::TempDir, JudgingContext) {
+fn fixture() -> (tempfile::TempDir, JudgingContext) {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     std::fs::create_dir_all(base.join("person/docs")).unwrap();
@@ -24,7 +24,7 @@ fn scene() -> (tempfile::TempDir, JudgingContext) {
     home.prepare().unwrap();
     let snapshot = Arc::new(PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap());
     let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
-    let setting = JudgingContext {
+    let context = JudgingContext {
         snapshot,
         server: "filesystem".to_owned(),
         contained: None,
@@ -39,54 +39,55 @@ fn scene() -> (tempfile::TempDir, JudgingContext) {
         confined: false,
         reading_hints: Arc::default(),
     };
-    (dir, setting)
+    (dir, context)
 }
 
-fn sent(setting: &JudgingContext, request: Option<JudgedRequest>, params: &str) -> String {
-    let call = ToolCall::read(request, Some(&raw(params))).unwrap();
-    let located = setting.plan(&call.tool, &call.arguments).unwrap().locate(setting).unwrap();
-    call.forwarded(&located.call).unwrap().params().unwrap().get().to_owned()
+fn sent(context: &JudgingContext, request: Option<JudgedRequest>, params: &str) -> String {
+    let call = ToolCall::parse(request, Some(&raw(params))).unwrap();
+    let located = context.plan(&call.tool, &call.arguments).unwrap().locate(context).unwrap();
+    call.to_server_request(&located.call).unwrap().params().unwrap().get().to_owned()
 }
 
 #[test]
 fn only_what_was_judged_is_sent() {
-    let (_dir, setting) = scene();
-    let path = setting.snapshot.home.join("docs/a.txt").unwrap();
+    let (_dir, context) = fixture();
+    let path = context.snapshot.home.join("docs/a.txt").unwrap();
     let call = "{\"_meta\":{\"x\":1,\"progressToken\":1},\n\"name\":\"read_text_file\",\"task\":{\"ttl\":5},\"arguments\": {\"head\":2.0,   \"path\":\"~/l\\u0069nk\"}}";
     let expected = format!(
         r#"{{"_meta":{{"progressToken":1}},"name":"read_text_file","arguments":{{"head":2.0,"path":"{path}"}},"task":{{"ttl":5}}}}"#
     );
-    assert_eq!(sent(&setting, None, call), expected);
+    assert_eq!(sent(&context, None, call), expected);
 }
 
 #[test]
 fn a_file_resource_is_sent_with_the_judged_path() {
-    let (_dir, setting) = scene();
-    let (home, read) = (&setting.snapshot.home, Some(JudgedRequest::ReadResource));
+    let (_dir, context) = fixture();
+    let (home, read) = (&context.snapshot.home, Some(JudgedRequest::ReadResource));
     let link = format!(r#"{{"uri":"file://{home}/link"}}"#);
-    assert_eq!(sent(&setting, read, &link), format!(r#"{{"uri":"file://{home}/docs/a.txt"}}"#));
-    assert_eq!(sent(&setting, read, r#"{"uri":"memo://a b"}"#), r#"{"uri":"memo://a b"}"#);
+    assert_eq!(sent(&context, read, &link), format!(r#"{{"uri":"file://{home}/docs/a.txt"}}"#));
+    assert_eq!(sent(&context, read, r#"{"uri":"memo://a b"}"#), r#"{"uri":"memo://a b"}"#);
     let ambiguous = format!(r#"{{"uri":"file://{home}/%6cink"}}"#);
     assert!(refused(read, &ambiguous).contains("servers interpret differently"));
 }
 
 #[test]
 fn prompts_and_completions_are_sent_as_judged() {
-    let (_dir, setting) = scene();
+    let (_dir, context) = fixture();
     let prompt = r#"{"name":"greet","arguments":{"who":"ann"},"_meta":{"x":"y"}}"#;
     let expected = r#"{"name":"greet","arguments":{"who":"ann"}}"#;
-    assert_eq!(sent(&setting, Some(JudgedRequest::GetPrompt), prompt), expected);
+    assert_eq!(sent(&context, Some(JudgedRequest::GetPrompt), prompt), expected);
     let completion = r#"{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"who","value":"a"},"context":{"arguments":{"b":"c"}}}"#;
-    assert_eq!(sent(&setting, Some(JudgedRequest::Complete), completion), completion);
+    assert_eq!(sent(&context, Some(JudgedRequest::Complete), completion), completion);
     let resource =
         r#"{"ref":{"type":"ref/resource","uri":"memo://{x}"},"argument":{"name":"x","value":"1"}}"#;
-    assert_eq!(sent(&setting, Some(JudgedRequest::Complete), resource), resource);
+    assert_eq!(sent(&context, Some(JudgedRequest::Complete), resource), resource);
 }
 
 #[test]
 fn an_unknown_field_is_rejected_by_name() {
-    let unknown =
-        |place: &str, name: &str| format!("unknown field `{name}` in `{place}`; send the request without it");
+    let unknown = |object_path: &str, name: &str| {
+        format!("unknown field `{name}` in `{object_path}`; send the request without it")
+    };
     assert_eq!(refused(None, r#"{"name":"x","extra":"60 kB"}"#), unknown("params", "extra"));
     assert_eq!(refused(None, r#"{"name":"x","inputResponses":{}}"#), unknown("params", "inputResponses"));
     assert_eq!(refused(None, r#"{"name":"x","Name":"y"}"#), unknown("params", "Name"));
@@ -126,7 +127,7 @@ fn duplicate_or_non_object_arguments_are_rejected() {
 fn an_ambiguous_argument_is_rejected() {
     let read = |path: &str| {
         let params = format!(r#"{{"name":"x","arguments":{{"path":{path}}}}}"#);
-        ToolCall::read(None, Some(&raw(&params))).map(|call| call.arguments).map_err(|e| e.to_string())
+        ToolCall::parse(None, Some(&raw(&params))).map(|call| call.arguments).map_err(|e| e.to_string())
     };
     // A naive parser would read this object as the text that it contains, but the server would receive the object.
     assert_eq!(
@@ -142,7 +143,7 @@ fn an_ambiguous_argument_is_rejected() {
 fn an_inexact_number_is_rejected() {
     let read = |number: &str| {
         let params = format!(r#"{{"name":"x","arguments":{{"n":[{number}]}}}}"#);
-        let call = ToolCall::read(None, Some(&raw(&params)));
+        let call = ToolCall::parse(None, Some(&raw(&params)));
         call.map(|call| call.arguments["n"].clone()).map_err(|e| e.to_string())
     };
     assert_eq!(
@@ -161,8 +162,8 @@ fn an_inexact_number_is_rejected() {
 fn a_tool_name_has_at_most_256_bytes() {
     let read = |length: usize| {
         let params = serde_json::json!({ "name": "x".repeat(length) }).to_string();
-        ToolCall::read(None, Some(&raw(&params))).map(|call| call.tool.len()).map_err(|e| e.to_string())
+        ToolCall::parse(None, Some(&raw(&params))).map(|call| call.tool.len()).map_err(|e| e.to_string())
     };
     assert_eq!(read(256), Ok(256));
-    assert_eq!(read(257), Err("`params.name` has 257 bytes; at most 256 are accepted".to_owned()));
+    assert_eq!(read(257), Err("`params.name` is 257 bytes long; the limit is 256 bytes".to_owned()));
 }

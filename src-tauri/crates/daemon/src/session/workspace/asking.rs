@@ -14,7 +14,7 @@ use ironcurtain_policy::{Access, AccessSet, GrantKind};
 use serde_json::{Map, Value};
 
 impl Session {
-    /// Asks the user about a path, and creates the grant that the user selects.
+    /// Asks the user about a path and creates the grant that the user selects.
     pub(super) async fn ask_about_path(
         &self,
         (path, kind): &(CanonicalPath, GrantKind),
@@ -24,7 +24,7 @@ impl Session {
         let exchange = self.services.exchange(&self.principal);
         let snapshot = self.services.snapshot();
         let question = WorkspaceQuestion {
-            id: exchange.name()?,
+            id: exchange.new_question_id()?,
             principal: &self.principal,
             path,
             kind: *kind,
@@ -38,10 +38,10 @@ impl Session {
         let mut entry = self.entry(Event::Question, source.on_record());
         entry.paths = vec![path.as_str().to_owned()];
         entry.policy_decision = Some(PolicyDecision::escalate(&rule, &reason));
-        let words = Map::from_iter([("folder".to_owned(), Value::from(path.as_str()))]);
+        let arguments = Map::from_iter([("folder".to_owned(), Value::from(path.as_str()))]);
         let inquiry = Inquiry {
             identity: QuestionKey::of(&question, &[]),
-            call: DeniedKey::of(&self.principal, WORKSPACE_RULE, &words),
+            call: DeniedKey::of(&self.principal, WORKSPACE_RULE, &arguments),
             scope: DenialScope::of_request(WORKSPACE_RULE),
             question,
             entry,
@@ -62,18 +62,23 @@ impl Session {
         let access =
             if approval.offer.reach == Reach::ProjectToChange { read.with(Access::Write) } else { read };
         let files = Files { path: path.clone(), kind: *kind, access };
-        let when: (Lifetime, u64) = (approval.lifetime, now_ms());
-        let grants =
-            grants_of(vec![Granted::Files(files)], &self.principal.subject(), when, PROVENANCE, random_name)
-                .map_err(ExchangeError::NoGrant)?;
-        let gift = |grant: StandingGrant| {
+        let lifetime_and_time: (Lifetime, u64) = (approval.lifetime, now_ms());
+        let grants = grants_of(
+            vec![Granted::Files(files)],
+            &self.principal.subject(),
+            lifetime_and_time,
+            PROVENANCE,
+            random_name,
+        )
+        .map_err(ExchangeError::GrantId)?;
+        let with_entry = |grant: StandingGrant| {
             let mut entry = self.entry(Event::Grant, approval.offer.sentence.clone());
             entry.question_id = Some(id.clone());
-            grant.what.note_in(&mut entry);
+            grant.what.add_to_entry(&mut entry);
             entry.grant_id = Some(grant.id.clone());
             (grant, entry)
         };
-        self.services.grants.give(grants.into_iter().map(gift).collect()).await?;
+        self.services.grants.create(grants.into_iter().map(with_entry).collect()).await?;
         self.services.changed();
         Ok(())
     }

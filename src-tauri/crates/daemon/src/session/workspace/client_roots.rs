@@ -4,7 +4,7 @@
 //! - INVARIANT: servers cannot guess the id of IronCurtain's request, so a response meant for a server is never
 //!   mistaken for a response to this request.
 //! - Sends one request at a time. Limits the number of requests, the time and size of each response, and the number of
-//!   proposed folders, so that a faulty client causes no harm.
+//!   proposed folders so that a faulty client causes no harm.
 //! - Does not ask a client that uses the stateless protocol, because the request would have to replace a response that
 //!   the agent is waiting for.
 
@@ -25,7 +25,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 /// Maximum number of `roots/list` requests per session.
-const MAX_ASKED: usize = 50;
+const MAX_REQUESTS: usize = 50;
 
 /// Minimum interval between requests.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -43,14 +43,14 @@ const MAX_ROOTS: usize = 16;
 const MAX_PROPOSED: usize = 8;
 
 /// Maximum length of a URI in a log message, in characters.
-const MAX_ADDRESS_LEN: usize = 200;
+const MAX_URI_LEN: usize = 200;
 
 /// State of the requests for the client's roots.
 #[derive(Debug)]
 pub(in crate::session) struct ClientRoots {
     is_declared: AtomicBool,
     changed: Notify,
-    asked: Mutex<Option<Request>>,
+    pending: Mutex<Option<Request>>,
 }
 
 /// Pending `roots/list` request.
@@ -68,16 +68,16 @@ enum RootsError {
     NoId(#[from] io::Error),
     /// The client did not answer in time.
     #[error("the client did not answer within {} s", ANSWER_TIMEOUT.as_secs())]
-    NoAnswer,
+    TimedOut,
     /// The client answered with an error.
     #[error("the client answered with an error")]
     Refused,
     /// The response is too long. Contains its length in bytes.
-    #[error("the answer has {0} bytes; at most {MAX_ANSWER_LEN} are accepted")]
-    Long(usize),
+    #[error("the answer is {0} bytes long; the limit is {MAX_ANSWER_LEN} bytes")]
+    TooLong(usize),
     /// The response is not a list of roots.
     #[error("invalid answer: {0}")]
-    Unreadable(#[from] serde_json::Error),
+    Invalid(#[from] serde_json::Error),
 }
 
 impl ClientRoots {
@@ -86,9 +86,9 @@ impl ClientRoots {
         let roots = Self {
             is_declared: AtomicBool::new(is_declared),
             changed: Notify::new(),
-            asked: Mutex::default(),
+            pending: Mutex::default(),
         };
-        roots.may_have_changed();
+        roots.request_roots();
         roots
     }
 
@@ -103,7 +103,7 @@ impl ClientRoots {
     }
 
     /// Triggers a request, because the client was initialized or reported that its roots changed.
-    pub(in crate::session) fn may_have_changed(&self) {
+    pub(in crate::session) fn request_roots(&self) {
         if self.is_declared() {
             self.changed.notify_one();
         }
@@ -111,8 +111,8 @@ impl ClientRoots {
 
     /// Handles a response from the client. Returns the response as an error unless it answers IronCurtain's request.
     pub(in crate::session) fn take_answer(&self, id: &Id, response: Response) -> Result<(), Response> {
-        let mut asked = self.asked();
-        match asked.take_if(|request| request.id == *id) {
+        let mut pending = self.pending();
+        match pending.take_if(|request| request.id == *id) {
             // Sending fails if the request has timed out.
             Some(request) => drop(request.answer.send(response)),
             None => return Err(response),
@@ -120,53 +120,53 @@ impl ClientRoots {
         Ok(())
     }
 
-    fn asked(&self) -> MutexGuard<'_, Option<Request>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Option<Request>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Session {
-    /// Requests the client's roots whenever they may have changed, and proposes new roots to the user.
+    /// Requests the client's roots whenever they may have changed and proposes new roots to the user.
     pub(super) async fn propose_client_roots(&self) {
         let mut seen = HashSet::new();
-        for _ in 0..MAX_ASKED {
+        for _ in 0..MAX_REQUESTS {
             self.client_roots.changed.notified().await;
-            let asked = Instant::now();
-            match self.ask_for_roots().await {
-                Ok(addresses) => self.propose_named(&addresses, &mut seen).await,
+            let requested_at = Instant::now();
+            match self.fetch_roots().await {
+                Ok(uris) => self.propose_uris(&uris, &mut seen).await,
                 Err(problem) => self.log.write(format!("failed to get the client's roots: {problem}")),
             }
-            tokio::time::sleep_until(asked + PAUSE).await;
+            tokio::time::sleep_until(requested_at + PAUSE).await;
         }
     }
 
-    async fn ask_for_roots(&self) -> Result<Vec<String>, RootsError> {
-        let id = Id::text(&format!("ironcurtain-roots-{}", random_name()?));
+    async fn fetch_roots(&self) -> Result<Vec<String>, RootsError> {
+        let id = Id::from_string(&format!("ironcurtain-roots-{}", random_name()?));
         let (answer, answered) = oneshot::channel();
-        *self.client_roots.asked() = Some(Request { id: id.clone(), answer });
+        *self.client_roots.pending() = Some(Request { id: id.clone(), answer });
         self.to_client.send(request_parts(&id, "roots/list", None));
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, answered).await;
-        // The request is forgotten, so that a late response is ignored.
-        self.client_roots.asked().take_if(|request| request.id == id);
+        // The request is forgotten so that a late response is ignored.
+        self.client_roots.pending().take_if(|request| request.id == id);
         match answer {
-            Ok(Ok(Response::Result(result))) => addresses(result.get()),
+            Ok(Ok(Response::Result(result))) => parse_uris(result.get()),
             Ok(Ok(Response::Error(_))) => Err(RootsError::Refused),
-            Ok(Err(_)) | Err(_) => Err(RootsError::NoAnswer),
+            Ok(Err(_)) | Err(_) => Err(RootsError::TimedOut),
         }
     }
 
-    async fn propose_named(&self, addresses: &[String], seen: &mut HashSet<CanonicalPath>) {
-        if let Some(more) = addresses.len().checked_sub(MAX_ROOTS).filter(|more| *more > 0) {
+    async fn propose_uris(&self, uris: &[String], seen: &mut HashSet<CanonicalPath>) {
+        if let Some(more) = uris.len().checked_sub(MAX_ROOTS).filter(|more| *more > 0) {
             self.log.write(format!("ignored {more} further folders that the client named"));
         }
-        for address in addresses.iter().take(MAX_ROOTS) {
-            let (resolver, named) = (self.resolver.clone(), address.clone());
+        for uri in uris.iter().take(MAX_ROOTS) {
+            let (resolver, named) = (self.resolver.clone(), uri.clone());
             let found = tokio::task::spawn_blocking(move || named_folder::resolve(&named, &resolver)).await;
             let folder = match found.unwrap_or(Err(FolderRefusal::NoFolder)) {
                 Ok(folder) => folder,
                 Err(refusal) => {
-                    let address = visible::head(&visible::line(address), MAX_ADDRESS_LEN);
-                    self.log.write(format!("the client's root `{address}` is not proposed: {refusal}"));
+                    let uri = visible::head(&visible::line(uri), MAX_URI_LEN);
+                    self.log.write(format!("the client's root `{uri}` is not proposed: {refusal}"));
                     continue;
                 }
             };
@@ -187,7 +187,7 @@ impl Session {
 }
 
 /// Parses the root URIs in a response.
-fn addresses(answer: &str) -> Result<Vec<String>, RootsError> {
+fn parse_uris(answer: &str) -> Result<Vec<String>, RootsError> {
     #[derive(Deserialize)]
     struct Roots {
         roots: Vec<Root>,
@@ -197,7 +197,7 @@ fn addresses(answer: &str) -> Result<Vec<String>, RootsError> {
         uri: String,
     }
     if answer.len() > MAX_ANSWER_LEN {
-        return Err(RootsError::Long(answer.len()));
+        return Err(RootsError::TooLong(answer.len()));
     }
     let roots: Roots = serde_json::from_str(answer)?;
     Ok(roots.roots.into_iter().map(|root| root.uri).collect())
@@ -214,9 +214,9 @@ mod tests {
         let response = || Response::Result(RawValue::from_string("{}".to_owned()).unwrap());
         let roots = ClientRoots::new(true);
         let (answer, mut answered) = oneshot::channel();
-        let id = Id::text("ours");
-        *roots.asked() = Some(Request { id: id.clone(), answer });
-        assert!(roots.take_answer(&Id::text("of a server"), response()).is_err());
+        let id = Id::from_string("ours");
+        *roots.pending() = Some(Request { id: id.clone(), answer });
+        assert!(roots.take_answer(&Id::from_string("of a server"), response()).is_err());
         assert!(answered.try_recv().is_err());
         assert!(roots.take_answer(&id, response()).is_ok() && answered.try_recv().is_ok());
         assert!(roots.take_answer(&id, response()).is_err());
@@ -224,14 +224,14 @@ mod tests {
 
     #[test]
     fn an_invalid_or_long_answer_is_rejected() {
-        let told = addresses(&json!({ "roots": [{ "uri": "file:///a", "name": "a" }] }).to_string());
-        assert_eq!(told.unwrap(), ["file:///a"]);
-        for nonsense in
+        let parsed = parse_uris(&json!({ "roots": [{ "uri": "file:///a", "name": "a" }] }).to_string());
+        assert_eq!(parsed.unwrap(), ["file:///a"]);
+        for invalid in
             ["{}", "7", r#"{"roots":{}}"#, r#"{"roots":[{"uri":7}]}"#, r#"{"roots":["file:///a"]}"#]
         {
-            assert!(matches!(addresses(nonsense), Err(RootsError::Unreadable(_))), "{nonsense}");
+            assert!(matches!(parse_uris(invalid), Err(RootsError::Invalid(_))), "{invalid}");
         }
         let many = json!({ "roots": vec![json!({ "uri": format!("file:///{}", "x".repeat(90)) }); 10_000] });
-        assert!(matches!(addresses(&many.to_string()), Err(RootsError::Long(_))));
+        assert!(matches!(parse_uris(&many.to_string()), Err(RootsError::TooLong(_))));
     }
 }

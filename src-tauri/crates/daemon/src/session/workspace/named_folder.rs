@@ -44,32 +44,32 @@ const MAX_LEN: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderRefusal {
     /// The URI is too long. Contains its length in bytes.
-    #[error("its address has {0} bytes; at most {MAX_LEN} are accepted")]
-    Long(usize),
+    #[error("its URI is {0} bytes long; the limit is {MAX_LEN} bytes")]
+    TooLong(usize),
     /// The URI does not use the `file` scheme.
     #[error("it is not a `file` URI; write `file:///` and the path")]
-    NotAFile,
+    NotFileUri,
     /// The URI refers to another machine. Contains that machine's name.
     #[error("it is on another machine, `{0}`")]
-    Elsewhere(String),
+    OtherMachine(String),
     /// The URI contains parts that different parsers interpret differently.
-    #[error("its address has a query, a fragment, a backslash or an encoded slash")]
+    #[error("its URI has a query, a fragment, a backslash or an encoded slash")]
     Ambiguous,
     /// The path is not UTF-8.
     #[error("its path is not UTF-8")]
     NotUtf8,
     /// The path is not in canonical form.
     #[error(transparent)]
-    Spelling(#[from] NotCanonicalError),
+    NotCanonical(#[from] NotCanonicalError),
     /// The path cannot be resolved.
     #[error(transparent)]
     Unresolved(#[from] PathError),
     /// The path does not exist, or is not a folder.
-    #[error("it is not an existing folder")]
+    #[error("it does not exist or is not a folder")]
     NoFolder,
     /// The path does not exist, or is neither a file nor a folder.
-    #[error("it is not an existing file or folder")]
-    Nothing,
+    #[error("it does not exist or is not a file or folder")]
+    NotFileOrFolder,
     /// The path is or contains the home directory.
     #[error("it is or contains your home folder")]
     Home,
@@ -95,27 +95,30 @@ pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, F
 }
 
 /// Resolves a path to a file or folder, following symlinks. Blocks on file access.
-pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, GrantKind), FolderRefusal> {
+pub(super) fn resolve_existing(
+    path: &str,
+    resolver: &Resolver,
+) -> Result<(CanonicalPath, GrantKind), FolderRefusal> {
     let found = resolver.resolve(path)?;
     match found.target {
         PathKind::Folder => Ok((found.path, GrantKind::Tree)),
         PathKind::File { .. } => Ok((found.path, GrantKind::File)),
-        PathKind::Special | PathKind::Missing => Err(FolderRefusal::Nothing),
+        PathKind::Special | PathKind::Missing => Err(FolderRefusal::NotFileOrFolder),
     }
 }
 
 /// Parses the path in a `file` URI without accessing the file system.
 fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
     if uri.len() > MAX_LEN {
-        return Err(FolderRefusal::Long(uri.len()));
+        return Err(FolderRefusal::TooLong(uri.len()));
     }
-    let (scheme, rest) = uri.split_once("://").ok_or(FolderRefusal::NotAFile)?;
+    let (scheme, rest) = uri.split_once("://").ok_or(FolderRefusal::NotFileUri)?;
     if !scheme.eq_ignore_ascii_case("file") {
-        return Err(FolderRefusal::NotAFile);
+        return Err(FolderRefusal::NotFileUri);
     }
     let (host, path) = rest.split_at_checked(rest.find('/').unwrap_or(rest.len())).unwrap_or((rest, ""));
     if !(host.is_empty() || host.eq_ignore_ascii_case("localhost")) {
-        return Err(FolderRefusal::Elsewhere(host.to_owned()));
+        return Err(FolderRefusal::OtherMachine(host.to_owned()));
     }
     if path.contains(['?', '#', '\\']) || path.to_ascii_lowercase().contains("%2f") {
         return Err(FolderRefusal::Ambiguous);
@@ -180,7 +183,7 @@ mod tests {
         ] {
             assert!(refused(uri).contains(why), "{uri}: {}", refused(uri));
         }
-        assert!(refused(&format!("file:///{}", "x".repeat(5000))).contains("has 5008 bytes"));
+        assert!(refused(&format!("file:///{}", "x".repeat(5000))).contains("is 5008 bytes long"));
     }
 
     #[test]
@@ -197,10 +200,10 @@ mod tests {
         for name in ["file", "gone"] {
             assert!(matches!(at(name), Err(FolderRefusal::NoFolder)), "{name}");
         }
-        let there = |name: &str| there(base.join(name).to_str().unwrap(), &resolver);
-        assert_eq!(there("link").unwrap(), (at("real").unwrap(), GrantKind::Tree));
-        assert_eq!(there("file").unwrap().1, GrantKind::File);
-        assert!(matches!(there("gone"), Err(FolderRefusal::Nothing)));
+        let existing = |name: &str| resolve_existing(base.join(name).to_str().unwrap(), &resolver);
+        assert_eq!(existing("link").unwrap(), (at("real").unwrap(), GrantKind::Tree));
+        assert_eq!(existing("file").unwrap().1, GrantKind::File);
+        assert!(matches!(existing("gone"), Err(FolderRefusal::NotFileOrFolder)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The kernel of the sandbox: sends and receives packets through a socket pair instead of a TUN device.
 
-use crate::stage::{Stage, TIMEOUT};
+use crate::fixture::{TIMEOUT, TestProxy};
 use ironcurtain_egress::tun::{CLIENT, MTU, RESOLVER, TunNetwork, serve_tun};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -32,12 +32,12 @@ pub(super) struct Segment {
 }
 
 /// Runs `body` while the device is served with the proxy at `stage`.
-pub(super) async fn served(stage: &Stage, body: impl AsyncFnOnce(&mut Kernel)) {
-    served_with(stage, Vec::new(), body).await;
+pub(super) async fn served(proxy: &TestProxy, body: impl AsyncFnOnce(&mut Kernel)) {
+    serve_with(proxy, Vec::new(), body).await;
 }
 
 /// Like [`served`], with the kernel's tables of sockets.
-pub(super) async fn served_with(stage: &Stage, tables: Vec<File>, body: impl AsyncFnOnce(&mut Kernel)) {
+pub(super) async fn serve_with(proxy: &TestProxy, tables: Vec<File>, body: impl AsyncFnOnce(&mut Kernel)) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
     let device = File::from(ours);
@@ -46,7 +46,7 @@ pub(super) async fn served_with(stage: &Stage, tables: Vec<File>, body: impl Asy
         set_socket_send_buffer_size(end, 8 << 20).unwrap();
     }
     let mut kernel = Kernel { packets, device };
-    let network = TunNetwork { device: theirs.into(), proxy: stage.address, tables };
+    let network = TunNetwork { device: theirs.into(), proxy: proxy.address, tables };
     tokio::select! {
         error = serve_tun(network) => panic!("the device failed: {error}"),
         () = body(&mut kernel) => {}

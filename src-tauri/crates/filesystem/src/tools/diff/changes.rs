@@ -46,7 +46,7 @@ pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
 /// Furthest point that a path reaches on a diagonal. A diagonal's number is the position in the old text minus the
 /// position in the new text.
 #[derive(Clone, Copy)]
-struct Reach {
+struct FurthestPoint {
     old: i64,
     last: Option<usize>,
 }
@@ -61,7 +61,7 @@ struct Search<'a> {
     old: &'a [&'a str],
     new: &'a [&'a str],
     steps: Vec<Step>,
-    reached: HashMap<i64, Reach>,
+    reached: HashMap<i64, FurthestPoint>,
     /// Lowest and highest diagonals that can still lead to a result. Paths beyond them have reached the end of a text.
     diagonals: (i64, i64),
 }
@@ -72,17 +72,17 @@ impl<'a> Search<'a> {
     }
 
     fn run(mut self) -> Option<Vec<Change>> {
-        let mut start = Reach { old: 0, last: None };
-        let new = self.follow(&mut start, 0);
+        let mut start = FurthestPoint { old: 0, last: None };
+        let new = self.skip_equal(&mut start, 0);
         if self.is_end(start.old, new) {
-            return Some(self.way(start.last));
+            return Some(self.collect_changes(start.last));
         }
         self.reached.insert(0, start);
         for length in 1..=CHANGE_LIMIT {
             let mut diagonal = self.diagonals.0.max(length.saturating_neg());
             while diagonal <= self.diagonals.1.min(length) {
                 if let Some(end) = self.advance(diagonal) {
-                    return Some(self.way(end.last));
+                    return Some(self.collect_changes(end.last));
                 }
                 diagonal = diagonal.saturating_add(2);
             }
@@ -91,16 +91,16 @@ impl<'a> Search<'a> {
     }
 
     /// Extends the paths on `diagonal` by one change. Returns the end point if it is the end of both texts.
-    fn advance(&mut self, diagonal: i64) -> Option<Reach> {
+    fn advance(&mut self, diagonal: i64) -> Option<FurthestPoint> {
         let new_length = length(self.new);
         let below = self.reached.remove(&diagonal.saturating_sub(1));
         let above = self.reached.get(&diagonal.saturating_add(1)).copied();
-        let removing = below.filter(|reach| reach.old < length(self.old));
-        let adding = above.filter(|reach| {
-            let new = reach.old.saturating_sub(diagonal).saturating_sub(1);
+        let removing = below.filter(|point| point.old < length(self.old));
+        let adding = above.filter(|point| {
+            let new = point.old.saturating_sub(diagonal).saturating_sub(1);
             (0..new_length).contains(&new)
         });
-        let mut reach = match (removing, adding) {
+        let mut point = match (removing, adding) {
             (None, None) => {
                 self.reached.remove(&diagonal);
                 return None;
@@ -109,12 +109,12 @@ impl<'a> Search<'a> {
             (Some(removing), _) => self.step(removing, DiffKind::Removed),
             (None, Some(adding)) => self.step(adding, DiffKind::Added),
         };
-        let new = self.follow(&mut reach, diagonal);
-        if self.is_end(reach.old, new) {
-            return Some(reach);
+        let new = self.skip_equal(&mut point, diagonal);
+        if self.is_end(point.old, new) {
+            return Some(point);
         }
-        self.reached.insert(diagonal, reach);
-        if reach.old >= length(self.old) {
+        self.reached.insert(diagonal, point);
+        if point.old >= length(self.old) {
             self.diagonals.1 = self.diagonals.1.min(diagonal.saturating_sub(1));
         }
         if new >= new_length {
@@ -124,32 +124,32 @@ impl<'a> Search<'a> {
     }
 
     /// Advances over equal lines and returns the position in the new text.
-    fn follow(&mut self, reach: &mut Reach, diagonal: i64) -> i64 {
+    fn skip_equal(&mut self, point: &mut FurthestPoint, diagonal: i64) -> i64 {
         let at = |lines: &'a [&'a str], position: i64| lines.get(usize::try_from(position).ok()?);
-        let mut new = reach.old.saturating_sub(diagonal);
+        let mut new = point.old.saturating_sub(diagonal);
         let mut count = 0_usize;
-        while let (Some(left), Some(right)) = (at(self.old, reach.old), at(self.new, new))
+        while let (Some(left), Some(right)) = (at(self.old, point.old), at(self.new, new))
             && left == right
         {
-            reach.old = reach.old.saturating_add(1);
+            point.old = point.old.saturating_add(1);
             new = new.saturating_add(1);
             count = count.saturating_add(1);
         }
         if count > 0 {
-            reach.last = Some(self.push(Change { kind: DiffKind::Same, count }, reach.last));
+            point.last = Some(self.push(Change { kind: DiffKind::Same, count }, point.last));
         }
         new
     }
 
-    fn step(&mut self, reach: Reach, kind: DiffKind) -> Reach {
-        let old = reach.old.saturating_add(i64::from(kind == DiffKind::Removed));
-        let last = reach.last.and_then(|last| self.steps.get(last));
+    fn step(&mut self, point: FurthestPoint, kind: DiffKind) -> FurthestPoint {
+        let old = point.old.saturating_add(i64::from(kind == DiffKind::Removed));
+        let last = point.last.and_then(|last| self.steps.get(last));
         let (count, previous) = match last {
             Some(last) if last.change.kind == kind => (last.change.count, last.previous),
-            _ => (0, reach.last),
+            _ => (0, point.last),
         };
         let change = Change { kind, count: count.saturating_add(1) };
-        Reach { old, last: Some(self.push(change, previous)) }
+        FurthestPoint { old, last: Some(self.push(change, previous)) }
     }
 
     fn push(&mut self, change: Change, previous: Option<usize>) -> usize {
@@ -161,14 +161,14 @@ impl<'a> Search<'a> {
         old >= length(self.old) && new >= length(self.new)
     }
 
-    fn way(&self, mut last: Option<usize>) -> Vec<Change> {
-        let mut way = Vec::new();
+    fn collect_changes(&self, mut last: Option<usize>) -> Vec<Change> {
+        let mut changes = Vec::new();
         while let Some(step) = last.and_then(|last| self.steps.get(last)) {
-            way.push(step.change);
+            changes.push(step.change);
             last = step.previous;
         }
-        way.reverse();
-        way
+        changes.reverse();
+        changes
     }
 }
 
@@ -223,9 +223,12 @@ mod tests {
 
     #[test]
     fn removals_come_before_additions() {
-        let way = changes(&["a", "b", "c"], &["a", "x", "c"]);
+        let collect_changes = changes(&["a", "b", "c"], &["a", "x", "c"]);
         let change = |kind| Change { kind, count: 1 };
-        assert_eq!(way, [DiffKind::Same, DiffKind::Removed, DiffKind::Added, DiffKind::Same].map(change));
+        assert_eq!(
+            collect_changes,
+            [DiffKind::Same, DiffKind::Removed, DiffKind::Added, DiffKind::Same].map(change)
+        );
     }
 
     /// Applies changes to `old`, taking added lines from `new`.

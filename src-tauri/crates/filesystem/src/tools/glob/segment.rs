@@ -32,13 +32,13 @@ impl Segment {
     }
 
     pub(super) fn matches(&self, name: &[char]) -> bool {
-        let mut places = vec![false; name.len().saturating_add(1)];
-        if let Some(start) = places.first_mut() {
+        let mut positions = vec![false; name.len().saturating_add(1)];
+        if let Some(start) = positions.first_mut() {
             *start = true;
         }
-        let walk = Walk { name, steps: Cell::new(STEP_LIMIT) };
-        let matched = walk.lead(&self.0, places).last().copied().unwrap_or_default();
-        matched && walk.steps.get() > 0
+        let matcher = Matcher { name, steps: Cell::new(STEP_LIMIT) };
+        let matched = matcher.reachable(&self.0, positions).last().copied().unwrap_or_default();
+        matched && matcher.steps.get() > 0
     }
 }
 
@@ -67,16 +67,16 @@ fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
     if !"?*+@!".contains(kind) {
         return None;
     }
-    let inside = rest.strip_prefix(&['('])?;
+    let inner = rest.strip_prefix(&['('])?;
     let (mut open, mut start, mut escaped) = (0_usize, 0_usize, false);
     let mut alternatives = Vec::new();
-    for (index, character) in inside.iter().enumerate() {
+    for (index, character) in inner.iter().enumerate() {
         let ends = !escaped && open == 0 && matches!(character, '|' | ')');
         if ends {
-            alternatives.push(tokens(inside.get(start..index)?, depth.saturating_add(1)));
+            alternatives.push(tokens(inner.get(start..index)?, depth.saturating_add(1)));
             start = index.saturating_add(1);
             if *character == ')' {
-                return Some((Token::Group { kind, alternatives }, inside.get(start..)?));
+                return Some((Token::Group { kind, alternatives }, inner.get(start..)?));
             }
         }
         match character {
@@ -90,9 +90,9 @@ fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
 }
 
 /// Parses a class `[...]` after its opening bracket, or returns `None` if it is unterminated.
-fn class(inside: &[char]) -> Option<(Token, &[char])> {
-    let negated = matches!(inside.first(), Some('!' | '^'));
-    let mut rest = if negated { inside.get(1..)? } else { inside };
+fn class(inner: &[char]) -> Option<(Token, &[char])> {
+    let negated = matches!(inner.first(), Some('!' | '^'));
+    let mut rest = if negated { inner.get(1..)? } else { inner };
     let (mut ranges, mut sets, mut first) = (Vec::new(), Vec::new(), true);
     loop {
         if let Some(after) = rest.strip_prefix(&[']'])
@@ -152,42 +152,43 @@ fn named_set(rest: &[char]) -> Option<(Set, &[char])> {
 }
 
 /// State while matching one name.
-struct Walk<'a> {
+struct Matcher<'a> {
     name: &'a [char],
     steps: Cell<usize>,
 }
 
-impl Walk<'_> {
+impl Matcher<'_> {
     /// Returns the positions that the tokens can reach from the given positions in the name.
-    fn lead(&self, tokens: &[Token], mut places: Vec<bool>) -> Vec<bool> {
+    fn reachable(&self, tokens: &[Token], mut positions: Vec<bool>) -> Vec<bool> {
         for token in tokens {
             match self.steps.get().checked_sub(1) {
                 Some(left) => self.steps.set(left),
-                None => return vec![false; places.len()],
+                None => return vec![false; positions.len()],
             }
-            places = match token {
-                Token::Character(wanted) => self.advance(&places, |character| character == *wanted),
-                Token::AnyOne => self.advance(&places, |_| true),
-                Token::Class { negated, ranges, sets } => self.advance(&places, |character| {
+            positions = match token {
+                Token::Character(wanted) => self.advance(&positions, |character| character == *wanted),
+                Token::AnyOne => self.advance(&positions, |_| true),
+                Token::Class { negated, ranges, sets } => self.advance(&positions, |character| {
                     let listed = ranges.iter().any(|(low, high)| (*low..=*high).contains(&character));
                     (listed || sets.iter().any(|set| set(character))) != *negated
                 }),
-                Token::AnyMany => onward(&places),
-                Token::Group { kind, alternatives } => self.group(*kind, alternatives, places),
+                Token::AnyMany => all_after(&positions),
+                Token::Group { kind, alternatives } => self.group(*kind, alternatives, positions),
             };
         }
-        places
+        positions
     }
 
-    fn group(&self, kind: char, alternatives: &[Vec<Token>], places: Vec<bool>) -> Vec<bool> {
+    fn group(&self, kind: char, alternatives: &[Vec<Token>], positions: Vec<bool>) -> Vec<bool> {
         match kind {
-            '@' => self.once(alternatives, &places),
-            '?' => union(&places, &self.once(alternatives, &places)),
-            '!' => self.but_not(alternatives, &places),
+            '@' => self.match_once(alternatives, &positions),
+            '?' => union(&positions, &self.match_once(alternatives, &positions)),
+            '!' => self.match_except(alternatives, &positions),
             _ => {
-                let mut reached = if kind == '*' { places } else { self.once(alternatives, &places) };
+                let mut reached =
+                    if kind == '*' { positions } else { self.match_once(alternatives, &positions) };
                 loop {
-                    let further = union(&reached, &self.once(alternatives, &reached));
+                    let further = union(&reached, &self.match_once(alternatives, &reached));
                     if further == reached {
                         return reached;
                     }
@@ -197,40 +198,41 @@ impl Walk<'_> {
         }
     }
 
-    fn once(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
-        let ends = alternatives.iter().map(|tokens| self.lead(tokens, places.to_vec()));
-        ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
+    fn match_once(&self, alternatives: &[Vec<Token>], positions: &[bool]) -> Vec<bool> {
+        let ends = alternatives.iter().map(|tokens| self.reachable(tokens, positions.to_vec()));
+        ends.fold(vec![false; positions.len()], |all, ends| union(&all, &ends))
     }
 
     /// Returns all positions at or after each given position, except those that an alternative reaches from it.
-    fn but_not(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
-        let mut all = vec![false; places.len()];
-        for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {
-            let mut from = vec![false; places.len()];
+    fn match_except(&self, alternatives: &[Vec<Token>], positions: &[bool]) -> Vec<bool> {
+        let mut all = vec![false; positions.len()];
+        for (index, _) in positions.iter().enumerate().filter(|(_, position)| **position) {
+            let mut from = vec![false; positions.len()];
             if let Some(from) = from.get_mut(index) {
                 *from = true;
             }
-            let excluded = self.once(alternatives, &from);
-            let ends = onward(&from).into_iter().zip(excluded);
+            let excluded = self.match_once(alternatives, &from);
+            let ends = all_after(&from).into_iter().zip(excluded);
             let ends: Vec<bool> = ends.map(|(reached, excluded)| reached && !excluded).collect();
             all = union(&all, &ends);
         }
         all
     }
 
-    fn advance(&self, places: &[bool], fits: impl Fn(char) -> bool) -> Vec<bool> {
-        let moved = places.iter().zip(self.name).map(|(place, character)| *place && fits(*character));
-        std::iter::once(false).chain(moved).collect()
+    fn advance(&self, positions: &[bool], accepts: impl Fn(char) -> bool) -> Vec<bool> {
+        let advanced =
+            positions.iter().zip(self.name).map(|(position, character)| *position && accepts(*character));
+        std::iter::once(false).chain(advanced).collect()
     }
 }
 
-fn onward(places: &[bool]) -> Vec<bool> {
+fn all_after(positions: &[bool]) -> Vec<bool> {
     let mut reached = false;
-    let onward = places.iter().map(|place| {
-        reached |= *place;
+    let after = positions.iter().map(|position| {
+        reached |= *position;
         reached
     });
-    onward.collect()
+    after.collect()
 }
 
 fn union(left: &[bool], right: &[bool]) -> Vec<bool> {

@@ -17,7 +17,7 @@ use crate::tools::{Call, list};
 const DEPTH_LIMIT: usize = 200;
 
 /// Moves `from/from_name` to `to/to_name`, which must not exist.
-pub(super) fn across(
+pub(super) fn move_across(
     from: &Dir,
     from_name: &OsStr,
     to: &Dir,
@@ -25,10 +25,10 @@ pub(super) fn across(
     path: &Path,
     call: &Call<'_>,
 ) -> Result<(), Failure> {
-    let mut copy = Copy { call, made: false };
+    let mut copy = Copy { call, is_destination_created: false };
     if let Err(failure) = copy.entry(from, from_name, to, to_name, path, 0) {
-        if copy.made {
-            // The copy error is more important than an error from removing the partial copy.
+        if copy.is_destination_created {
+            // Keep the copy error if removing the partial copy also fails.
             let _ = remove(to, to_name);
         }
         return Err(failure);
@@ -46,7 +46,7 @@ pub(super) fn across(
 struct Copy<'a> {
     call: &'a Call<'a>,
     /// `true` once this move has created the destination.
-    made: bool,
+    is_destination_created: bool,
 }
 
 impl Copy<'_> {
@@ -67,7 +67,7 @@ impl Copy<'_> {
         let metadata = from.symlink_metadata(from_name)?;
         if metadata.is_symlink() {
             copy_link(from, from_name, to, to_name)?;
-            self.made = true;
+            self.is_destination_created = true;
             return Ok(());
         }
         if metadata.is_dir() {
@@ -91,7 +91,7 @@ impl Copy<'_> {
         metadata: &Metadata,
     ) -> Result<(), Failure> {
         to.create_dir(to_name)?;
-        self.made = true;
+        self.is_destination_created = true;
         let source = from.open_dir(from_name)?;
         let target = to.open_dir(to_name)?;
         for entry in list::entries(&source)? {
@@ -115,7 +115,7 @@ impl Copy<'_> {
         let mut source = from.open(from_name)?.into_std();
         let options = OpenOptions::new().write(true).create_new(true).clone();
         let mut target = to.open_with(to_name, &options)?.into_std();
-        self.made = true;
+        self.is_destination_created = true;
         io::copy(&mut source, &mut target)?;
         target.set_permissions(source.metadata()?.permissions())?;
         if let Ok(modified) = metadata.modified() {

@@ -2,7 +2,7 @@
 
 use super::super::Store;
 use super::*;
-use crate::{EndReason, Ended, StandingGrant};
+use crate::{EndReason, StandingGrant, StoredTermination};
 
 const VERSION_1: &str = "
     CREATE TABLE grants (
@@ -108,20 +108,20 @@ fn migration_keeps_grants_and_revocations() {
         for _ in 0..2 {
             let store = Store::open(&path).unwrap();
             assert_eq!(granted(&store), expected);
-            let gone = store.ended("gone").unwrap().map(|ended| (ended.why, ended.at_ms));
+            let gone = store.termination("gone").unwrap().map(|ended| (ended.why, ended.at_ms));
             assert_eq!(gone, ended.then_some((EndReason::Revoked, 8)));
-            assert!(store.served().unwrap().is_empty());
+            assert!(store.known_servers().unwrap().is_empty());
         }
         assert_eq!(granted(&Store::open_to_read(&path).unwrap().unwrap()), expected);
         // Revocations and servers that are recorded after the migration are also kept.
         let mut store = Store::open(&path).unwrap();
-        store.end(&[("a", Ended { why: EndReason::Revoked, at_ms: 11 })]).unwrap();
+        store.end(&[("a", StoredTermination { why: EndReason::Revoked, at_ms: 11 })]).unwrap();
         store.note_served("one", 12).unwrap();
         drop(store);
         let store = Store::open(&path).unwrap();
         assert_eq!(granted(&store).0, expected.0[1..]);
-        assert_eq!(store.ended("a").unwrap().map(|ended| ended.at_ms), Some(11));
-        assert!(store.served().unwrap().contains("one"));
+        assert_eq!(store.termination("a").unwrap().map(|ended| ended.at_ms), Some(11));
+        assert!(store.known_servers().unwrap().contains("one"));
         let version: i64 = store.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
         assert_eq!(version, VERSION);
     }
@@ -145,7 +145,7 @@ fn migration_keeps_pins_as_listed_and_seen() {
     let expected: Vec<String> =
         [&FILES[..], &[HOST, TOOL]].concat().iter().map(ToString::to_string).collect();
     assert_eq!(granted(&store).0, expected);
-    let pins = crate::Pins::of(&path).of_server("s").unwrap();
+    let pins = crate::Pins::of(&path).for_server("s").unwrap();
     let kept = crate::ToolPin {
         capabilities: String::new(),
         tool: "t".to_owned(),

@@ -8,7 +8,7 @@
 
 use super::LoginServer;
 use super::error::LoginError;
-use super::refresh::renewed;
+use super::refresh::refresh_tokens;
 use super::stored::StoredLogin;
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
@@ -25,28 +25,28 @@ const MAX_RENEWALS: usize = 5;
 /// Access to the stored login of one server.
 pub trait LoginStore: Send + Sync {
     /// Returns the login's id, which changes with each login, or `None` if there is no login. Called for each request.
-    fn mark(&self) -> BoxFuture<'_, Option<String>>;
+    fn login_id(&self) -> BoxFuture<'_, Option<String>>;
 
     /// Reads the login. Returns `None` if the user is not logged in.
     fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>>;
 
     /// Acquires the lock that excludes other connections and processes from changing the login. Dropping the returned
     /// value releases the lock.
-    fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>>;
+    fn lock(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>>;
 
     /// Stores a renewed login. Returns `false` without storing the login if the user has since logged out or logged in
     /// again.
     fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>>;
 
     /// Records that the user must log in again.
-    fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()>;
+    fn record_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()>;
 }
 
 /// A connection's login to its server.
 pub struct ServerLogin {
     source: Arc<LoginSource>,
-    held: Arc<Mutex<Option<HeldLogin>>>,
-    waited_for: Option<TaskTrackerToken>,
+    cached: Arc<Mutex<Option<CachedLogin>>>,
+    shutdown_token: Option<TaskTrackerToken>,
 }
 
 struct LoginSource {
@@ -56,68 +56,68 @@ struct LoginSource {
     renewals: SyncMutex<VecDeque<Instant>>,
 }
 
-struct HeldLogin {
+struct CachedLogin {
     login: StoredLogin,
     is_saved: bool,
 }
 
 impl ServerLogin {
     /// Creates the login for a connection. The store is first read on the first request. Each renewal holds a clone of
-    /// `waited_for` until it completes, so that shutdown can wait for the renewal.
+    /// `shutdown_token` until it completes so that shutdown can wait for the renewal.
     #[must_use]
     pub fn new(
         server: LoginServer,
         store: Box<dyn LoginStore>,
-        waited_for: Option<TaskTrackerToken>,
+        shutdown_token: Option<TaskTrackerToken>,
     ) -> Self {
         let source = LoginSource { server, store, renewals: SyncMutex::default() };
-        Self { source: Arc::new(source), held: Arc::default(), waited_for }
+        Self { source: Arc::new(source), cached: Arc::default(), shutdown_token }
     }
 
     /// Returns the login's id, which changes with each login, or `None` without a login.
     pub(crate) async fn id(&self) -> Option<String> {
-        self.source.store.mark().await
+        self.source.store.login_id().await
     }
 
     /// Returns the `Authorization` header for a request, or `None` without a login. Renews a token that expires soon.
     pub(crate) async fn header(&self) -> Result<Option<HeaderValue>, LoginError> {
-        let mut held = Arc::clone(&self.held).lock_owned().await;
-        let Some(login) = self.source.current(&mut held).await? else { return Ok(None) };
+        let mut cached = Arc::clone(&self.cached).lock_owned().await;
+        let Some(login) = self.source.current(&mut cached).await? else { return Ok(None) };
         if !login.is_expiring() || login.refresh_token.is_none() {
-            return Ok(bearer(&login));
+            return Ok(bearer_header(&login));
         }
-        match self.renew(held, login.clone()).await {
-            Err(_) if login.is_valid() => Ok(bearer(&login)),
+        match self.renew(cached, login.clone()).await {
+            Err(_) if login.is_valid() => Ok(bearer_header(&login)),
             renewed => renewed,
         }
     }
 
     /// Returns the header for a connection's last request, without renewing the token.
     pub(crate) async fn last_header(&self) -> Option<HeaderValue> {
-        let mut held = Arc::clone(&self.held).lock_owned().await;
-        bearer(&self.source.current(&mut held).await.ok()??)
+        let mut cached = Arc::clone(&self.cached).lock_owned().await;
+        bearer_header(&self.source.current(&mut cached).await.ok()??)
     }
 
     /// Returns a new header after the server responded to `refused` with status 401, or `None` if there is no login.
-    pub(crate) async fn after(
+    pub(crate) async fn header_after_refusal(
         &self,
         refused: Option<&HeaderValue>,
     ) -> Result<Option<HeaderValue>, LoginError> {
-        let mut held = Arc::clone(&self.held).lock_owned().await;
-        let Some(login) = self.source.current(&mut held).await? else { return Ok(None) };
-        let now = bearer(&login);
-        if now.as_ref() == refused { self.renew(held, login).await } else { Ok(now) }
+        let mut cached = Arc::clone(&self.cached).lock_owned().await;
+        let Some(login) = self.source.current(&mut cached).await? else { return Ok(None) };
+        let now = bearer_header(&login);
+        if now.as_ref() == refused { self.renew(cached, login).await } else { Ok(now) }
     }
 
     async fn renew(
         &self,
-        held: OwnedMutexGuard<Option<HeldLogin>>,
+        cached: OwnedMutexGuard<Option<CachedLogin>>,
         stale: StoredLogin,
     ) -> Result<Option<HeaderValue>, LoginError> {
-        let (source, waited_for) = (Arc::clone(&self.source), self.waited_for.clone());
+        let (source, shutdown_token) = (Arc::clone(&self.source), self.shutdown_token.clone());
         let renewal = tokio::spawn(async move {
-            let renewed = source.renew(held, stale).await;
-            drop(waited_for);
+            let renewed = source.renew(cached, stale).await;
+            drop(shutdown_token);
             renewed
         });
         let failed = |_| LoginError::Step { step: "renewing the login", reason: "it was stopped".to_owned() };
@@ -127,59 +127,59 @@ impl ServerLogin {
 
 impl LoginSource {
     /// Returns the current login, reading it again if it has changed.
-    async fn current(&self, held: &mut Option<HeldLogin>) -> Result<Option<StoredLogin>, LoginError> {
-        let mark = self.store.mark().await;
-        if held.as_ref().map(|held| &held.login.id) != mark.as_ref() {
-            *held = match mark {
-                Some(mark) => self.read(&mark).await?.map(HeldLogin::saved),
+    async fn current(&self, cached: &mut Option<CachedLogin>) -> Result<Option<StoredLogin>, LoginError> {
+        let login_id = self.store.login_id().await;
+        if cached.as_ref().map(|cached| &cached.login.id) != login_id.as_ref() {
+            *cached = match login_id {
+                Some(login_id) => self.read(&login_id).await?.map(CachedLogin::saved),
                 None => None,
             };
         }
-        Ok(held.as_ref().map(|held| held.login.clone()))
+        Ok(cached.as_ref().map(|cached| cached.login.clone()))
     }
 
     /// Reads the login. Returns `None` if it has a different id or belongs to a different URL.
     async fn read(&self, id: &str) -> Result<Option<StoredLogin>, LoginError> {
-        let is_ours = |login: &StoredLogin| login.url == self.server.url.as_str() && login.id == id;
-        Ok(self.store.load().await?.filter(is_ours))
+        let matches = |login: &StoredLogin| login.url == self.server.url.as_str() && login.id == id;
+        Ok(self.store.load().await?.filter(matches))
     }
 
     async fn renew(
         &self,
-        mut held: OwnedMutexGuard<Option<HeldLogin>>,
+        mut cached: OwnedMutexGuard<Option<CachedLogin>>,
         stale: StoredLogin,
     ) -> Result<Option<HeaderValue>, LoginError> {
-        let _turn = self.store.turn().await?;
-        let is_saved = held.as_ref().is_none_or(|held| held.is_saved);
+        let _lock = self.store.lock().await?;
+        let is_saved = cached.as_ref().is_none_or(|cached| cached.is_saved);
         let login = match self.read(&stale.id).await? {
             None => None,
             // Another connection or process has renewed the login.
             Some(stored) if is_saved && stored.access_token != stale.access_token => Some(stored),
             Some(_) => {
                 self.count_renewal()?;
-                let login = renewed(&self.server, &stale).await;
+                let login = refresh_tokens(&self.server, &stale).await;
                 if let Err(LoginError::Expired { .. }) = &login {
-                    self.store.note_expired(&stale).await;
+                    self.store.record_expired(&stale).await;
                 }
                 let login = login?;
                 // The old refresh token may no longer be valid, so use the new one even if it cannot be stored.
-                *held = Some(HeldLogin { login: login.clone(), is_saved: false });
-                let is_kept = self.store.save(&login).await?;
+                *cached = Some(CachedLogin { login: login.clone(), is_saved: false });
+                let was_saved = self.store.save(&login).await?;
                 // The logout or the new login could not revoke tokens that did not exist yet. Tokens of the user's own
                 // client may share their grant with the tokens of the new login.
-                if !is_kept && (login.own_client().is_none() || self.store.mark().await.is_none()) {
+                if !was_saved && (login.own_client().is_none() || self.store.login_id().await.is_none()) {
                     login.revoke(&self.server).await;
                 }
                 Some(login)
             }
         };
         // The user may have logged in or out during the renewal.
-        let login = match self.store.mark().await {
-            Some(mark) => login.filter(|login| login.id == mark),
+        let login = match self.store.login_id().await {
+            Some(login_id) => login.filter(|login| login.id == login_id),
             None => None,
         };
-        let header = login.as_ref().and_then(bearer);
-        *held = login.map(HeldLogin::saved);
+        let header = login.as_ref().and_then(bearer_header);
+        *cached = login.map(CachedLogin::saved);
         Ok(header)
     }
 
@@ -196,13 +196,13 @@ impl LoginSource {
     }
 }
 
-impl HeldLogin {
+impl CachedLogin {
     fn saved(login: StoredLogin) -> Self {
         Self { login, is_saved: true }
     }
 }
 
-fn bearer(login: &StoredLogin) -> Option<HeaderValue> {
+fn bearer_header(login: &StoredLogin) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(&format!("Bearer {}", login.access_token)).ok()?;
     value.set_sensitive(true);
     Some(value)

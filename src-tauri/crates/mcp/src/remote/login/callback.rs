@@ -4,8 +4,8 @@
 //! - Connections from other users' processes are rejected.
 //! - Accepts one callback, then closes the port. Never redirects, and never echoes request data in a page.
 
-use super::error::{LoginError, said};
-use super::peer::is_own;
+use super::error::{LoginError, sanitize};
+use super::peer::is_own_peer;
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 /// Timeout for the user to log in, in minutes.
-const BOUND_MINUTES: u64 = 5;
+const TIMEOUT_MINUTES: u64 = 5;
 
 /// Timeout for one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ impl FromStr for RedirectAddress {
     type Err = LoginError;
 
     fn from_str(text: &str) -> Result<Self, LoginError> {
-        let refused = || LoginError::Redirect(said(text));
+        let refused = || LoginError::Redirect(sanitize(text));
         let url = Url::parse(text).map_err(|_| refused())?;
         let port = url.port().filter(|port| *port >= MIN_PORT).ok_or_else(refused)?;
         let host =
@@ -81,8 +81,8 @@ impl fmt::Debug for Callback {
     }
 }
 
-enum Heard {
-    Answer(Callback),
+enum RedirectOutcome {
+    Accepted(Callback),
     Refused(String),
     Other,
 }
@@ -115,49 +115,56 @@ impl CallbackListener {
     /// # Errors
     /// Returns [`LoginError`] if the user or the authorization server refused the login, or if it timed out.
     pub async fn answer(self, state: &str) -> Result<Callback, LoginError> {
-        let heard = tokio::time::timeout(Duration::from_secs(60 * BOUND_MINUTES), self.hear(state)).await;
-        heard.unwrap_or(Err(LoginError::TimedOut(BOUND_MINUTES)))
+        let outcome =
+            tokio::time::timeout(Duration::from_secs(60 * TIMEOUT_MINUTES), self.accept_redirect(state))
+                .await;
+        outcome.unwrap_or(Err(LoginError::TimedOut(TIMEOUT_MINUTES)))
     }
 
-    async fn hear(self, state: &str) -> Result<Callback, LoginError> {
+    async fn accept_redirect(self, state: &str) -> Result<Callback, LoginError> {
         let mut connections = tokio::task::JoinSet::new();
         loop {
-            let heard = tokio::select! {
+            let outcome = tokio::select! {
                 accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                     let (stream, _) = accepted?;
                     let (state, address) = (state.to_owned(), self.address.clone());
                     connections.spawn(async move {
-                        let is_own = is_own(&stream);
+                        let is_own = is_own_peer(&stream);
                         let served = serve(stream, is_own, &state, &address);
-                        tokio::time::timeout(REQUEST_TIMEOUT, served).await.unwrap_or(Heard::Other)
+                        tokio::time::timeout(REQUEST_TIMEOUT, served).await.unwrap_or(RedirectOutcome::Other)
                     });
                     continue;
                 }
-                Some(heard) = connections.join_next() => heard.unwrap_or(Heard::Other),
+                Some(outcome) = connections.join_next() => outcome.unwrap_or(RedirectOutcome::Other),
             };
-            match heard {
-                Heard::Answer(callback) => return Ok(callback),
-                Heard::Refused(why) => return Err(LoginError::Refused(why)),
-                Heard::Other => {}
+            match outcome {
+                RedirectOutcome::Accepted(callback) => return Ok(callback),
+                RedirectOutcome::Refused(why) => return Err(LoginError::Refused(why)),
+                RedirectOutcome::Other => {}
             }
         }
     }
 }
 
 /// Reads one request and sends the response.
-async fn serve(mut stream: TcpStream, is_own: bool, state: &str, address: &RedirectAddress) -> Heard {
+async fn serve(
+    mut stream: TcpStream,
+    is_own: bool,
+    state: &str,
+    address: &RedirectAddress,
+) -> RedirectOutcome {
     // Do not read requests from other users.
-    let heard = match is_own {
-        true => match head(&mut stream).await {
-            Some(head) => heard(&head, state, address),
-            None => return Heard::Other,
+    let outcome = match is_own {
+        true => match read_head(&mut stream).await {
+            Some(head) => parse_redirect(&head, state, address),
+            None => return RedirectOutcome::Other,
         },
-        false => Heard::Other,
+        false => RedirectOutcome::Other,
     };
-    let (status, text) = match &heard {
-        Heard::Answer(_) => ("200 OK", "Return to IronCurtain. You can close this page."),
-        Heard::Refused(_) => ("200 OK", "The login was refused. You can close this page."),
-        Heard::Other => ("400 Bad Request", "This is not the login that IronCurtain started."),
+    let (status, text) = match &outcome {
+        RedirectOutcome::Accepted(_) => ("200 OK", "Return to IronCurtain. You can close this page."),
+        RedirectOutcome::Refused(_) => ("200 OK", "The login was refused. You can close this page."),
+        RedirectOutcome::Other => ("400 Bad Request", "This is not the login that IronCurtain started."),
     };
     let page = format!("<!doctype html><meta charset=utf-8><title>IronCurtain</title><p>{text}</p>");
     let answer = format!(
@@ -169,15 +176,15 @@ async fn serve(mut stream: TcpStream, is_own: bool, state: &str, address: &Redir
     // Ignore errors: the login succeeds even if the browser does not read the page.
     let _ = stream.write_all(answer.as_bytes()).await;
     let _ = stream.shutdown().await;
-    heard
+    outcome
 }
 
 /// Reads a request head. Returns `None` if it is incomplete, too long or not UTF-8.
-async fn head(stream: &mut TcpStream) -> Option<String> {
-    let (mut head, mut piece) = (Vec::new(), [0; 1024]);
+async fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let (mut head, mut chunk) = (Vec::new(), [0; 1024]);
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let read = stream.read(&mut piece).await.ok().filter(|read| *read > 0)?;
-        head.extend_from_slice(piece.get(..read)?);
+        let read = stream.read(&mut chunk).await.ok().filter(|read| *read > 0)?;
+        head.extend_from_slice(chunk.get(..read)?);
         if head.len() > MAX_HEAD_LEN {
             return None;
         }
@@ -185,38 +192,40 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-fn heard(head: &str, state: &str, address: &RedirectAddress) -> Heard {
+fn parse_redirect(head: &str, state: &str, address: &RedirectAddress) -> RedirectOutcome {
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
-    let (Some("GET"), Some(target)) = (words.next(), words.next()) else { return Heard::Other };
+    let (Some("GET"), Some(target)) = (words.next(), words.next()) else { return RedirectOutcome::Other };
     let RedirectAddress { authority: host, path, .. } = address;
     let is_host = |line: &str| {
         line.split_once(':')
             .is_some_and(|(name, value)| name.eq_ignore_ascii_case("host") && value.trim() == *host)
     };
-    let Ok(url) = Url::parse(&format!("http://{host}{target}")) else { return Heard::Other };
+    let Ok(url) = Url::parse(&format!("http://{host}{target}")) else { return RedirectOutcome::Other };
     if !lines.any(is_host) || url.path() != path || !target.starts_with(path.as_str()) {
-        return Heard::Other;
+        return RedirectOutcome::Other;
     }
     let mut values = HashMap::new();
     // A repeated parameter is ambiguous.
     if url.query_pairs().into_owned().any(|(key, value)| values.insert(key, value).is_some()) {
-        return Heard::Other;
+        return RedirectOutcome::Other;
     }
     let value = |key: &str| values.get(key).cloned();
     if state.is_empty() || value("state").as_deref() != Some(state) {
-        return Heard::Other;
+        return RedirectOutcome::Other;
     }
     if let Some(error) = value("error") {
         let why = value("error_description").map_or(error.clone(), |why| format!("{error}: {why}"));
-        return Heard::Refused(said(&why));
+        return RedirectOutcome::Refused(sanitize(&why));
     }
     match value("code").filter(|code| !code.is_empty()) {
-        Some(code) => {
-            Heard::Answer(Callback { code: code.into(), state: state.to_owned(), issuer: value("iss") })
-        }
+        Some(code) => RedirectOutcome::Accepted(Callback {
+            code: code.into(),
+            state: state.to_owned(),
+            issuer: value("iss"),
+        }),
         // The implicit flow, which passes a token in the URL, is not supported.
-        None => Heard::Refused("it sent no code".to_owned()),
+        None => RedirectOutcome::Refused("it sent no code".to_owned()),
     }
 }
 
@@ -230,12 +239,12 @@ mod tests {
 
     fn of(target: &str) -> String {
         let head = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:7\r\n\r\n");
-        match heard(&head, "s1", &at("127.0.0.1:7", "/callback")) {
-            Heard::Answer(Callback { code, issuer, .. }) => {
+        match parse_redirect(&head, "s1", &at("127.0.0.1:7", "/callback")) {
+            RedirectOutcome::Accepted(Callback { code, issuer, .. }) => {
                 format!("{}, {}", code.as_str(), issuer.unwrap_or_default())
             }
-            Heard::Refused(why) => format!("refused: {why}"),
-            Heard::Other => "other".to_owned(),
+            RedirectOutcome::Refused(why) => format!("refused: {why}"),
+            RedirectOutcome::Other => "other".to_owned(),
         }
     }
 
@@ -277,7 +286,7 @@ mod tests {
             let mut answer = String::new();
             client.read_to_string(&mut answer).await.unwrap();
             assert!(answer.starts_with(status), "{answer}");
-            assert_eq!(matches!(served.await.unwrap(), Heard::Answer(_)), is_own);
+            assert_eq!(matches!(served.await.unwrap(), RedirectOutcome::Accepted(_)), is_own);
         }
     }
 
@@ -294,7 +303,7 @@ mod tests {
         let head = |host: &str| format!("GET /callback?code=c1&state=s1 HTTP/1.1\r\nHost: {host}\r\n\r\n");
         let (random, registered) = (at("127.0.0.1:7", "/callback"), at("localhost:7", "/callback"));
         let is_answer = |host: &str, state: &str, address: &RedirectAddress| {
-            matches!(heard(&head(host), state, address), Heard::Answer(_))
+            matches!(parse_redirect(&head(host), state, address), RedirectOutcome::Accepted(_))
         };
         assert!(is_answer("127.0.0.1:7", "s1", &random) && !is_answer("evil.example:7", "s1", &random));
         assert!(!is_answer("127.0.0.1:7", "", &random));

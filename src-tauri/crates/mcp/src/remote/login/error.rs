@@ -17,7 +17,7 @@ pub enum LoginError {
     /// The server does not announce an authorization server.
     #[error(
         "`{url}` does not announce a login server; if you have a token, run: ironcurtain servers add {typed} --token",
-        typed = typed(.url)
+        typed = shell_quote(.url)
     )]
     NotOffered {
         /// URL of the server.
@@ -28,7 +28,7 @@ pub enum LoginError {
         "`{issuer}` does not let programs register themselves; register an application there with the redirect address \
          `http://127.0.0.1/callback`, then run: ironcurtain servers login {server} --client-id ID   (add --client-secret if it gives you \
          a secret, and --redirect if it needs a fixed port; if the server also takes tokens, you can run: ironcurtain servers add {url} --token)",
-        server = typed(.server), url = typed(.url)
+        server = shell_quote(.server), url = shell_quote(.url)
     )]
     NeedsClient {
         /// Issuer of the authorization server.
@@ -41,7 +41,7 @@ pub enum LoginError {
     /// The stored client id was registered with a different authorization server.
     #[error(
         "the authorization server of `{server}` changed from `{before}` to `{now}`, so your client id was not sent to it; if you trust \
-         the change, run: ironcurtain servers logout {typed}", typed = typed(.server)
+         the change, run: ironcurtain servers logout {typed}", typed = shell_quote(.server)
     )]
     OtherIssuer {
         /// Name of the server.
@@ -62,7 +62,7 @@ pub enum LoginError {
     /// The authorization server does not announce support for PKCE with `S256`.
     #[error(
         "`{issuer}` does not announce PKCE with `S256`, so an intercepted answer could be used; if you have a token, run: ironcurtain \
-         servers add {url} --token", url = typed(.url)
+         servers add {url} --token", url = shell_quote(.url)
     )]
     NoPkce {
         /// Issuer of the authorization server.
@@ -73,7 +73,7 @@ pub enum LoginError {
     /// The server names more scopes than can be shown.
     #[error(
         "`{server}` requests more scopes than can be shown; choose some: ironcurtain servers login {typed} --scope SCOPES",
-        typed = typed(.server)
+        typed = shell_quote(.server)
     )]
     TooManyScopes {
         /// Name of the server.
@@ -113,7 +113,7 @@ pub enum LoginError {
     #[error("the login was not completed within {0} minutes")]
     TimedOut(u64),
     /// The login has expired and cannot be renewed.
-    #[error("the login at `{server}` has expired; to log in again, run: ironcurtain servers login {typed}", typed = typed(.server))]
+    #[error("the login at `{server}` has expired; to log in again, run: ironcurtain servers login {typed}", typed = shell_quote(.server))]
     Expired {
         /// Name of the server.
         server: String,
@@ -133,12 +133,17 @@ pub enum LoginError {
 
 impl LoginError {
     /// Converts an error from rmcp. Removes the secrets in `sent`, because a server may echo them in its response.
-    pub(super) fn of(step: &'static str, problem: &AuthError, server: &LoginServer, sent: &[&str]) -> Self {
+    pub(super) fn from_auth_error(
+        step: &'static str,
+        problem: &AuthError,
+        server: &LoginServer,
+        sent: &[&str],
+    ) -> Self {
         if let AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } = problem {
-            return Self::Issuer { expected: said(expected_issuer), received: said(received_issuer) };
+            return Self::Issuer { expected: sanitize(expected_issuer), received: sanitize(received_issuer) };
         }
         if let AuthError::AuthorizationServerMissingIssuer { expected_issuer } = problem {
-            return Self::Issuer { expected: said(expected_issuer), received: "nobody".to_owned() };
+            return Self::Issuer { expected: sanitize(expected_issuer), received: "nobody".to_owned() };
         }
         let mut reason = problem.to_string();
         let mut source = problem.source();
@@ -153,14 +158,14 @@ impl LoginError {
         if let Some(query) = server.url.query().filter(|query| !query.is_empty()) {
             reason = reason.replace(&format!("?{query}"), "");
         }
-        Self::Step { step, reason: said(&reason) }
+        Self::Step { step, reason: sanitize(&reason) }
     }
 
     /// Adds the advice to use a token if the error is [`Self::Step`].
-    pub(super) fn or_a_token(mut self, server: &LoginServer) -> Self {
+    pub(super) fn with_token_advice(mut self, server: &LoginServer) -> Self {
         if let Self::Step { reason, .. } = &mut self {
-            let url = shown(&server.url);
-            let url = typed(&url);
+            let url = without_query(&server.url);
+            let url = shell_quote(&url);
             reason.push_str(&format!("; if you have a token, run: ironcurtain servers add {url} --token"));
         }
         self
@@ -175,22 +180,22 @@ pub fn login_command<'a>(server: &str, scopes: impl IntoIterator<Item = &'a str>
     let scopes: Vec<&str> = scopes.into_iter().collect();
     let all = scopes.join(" ");
     let fits = all.len() <= MAX_MESSAGE_LEN && scopes.iter().all(|scope| scope.chars().all(is_safe));
-    fits.then(|| format!("ironcurtain servers login {} --scope \"{all}\"", typed(server)))
+    fits.then(|| format!("ironcurtain servers login {} --scope \"{all}\"", shell_quote(server)))
 }
 
 /// Quotes a command-line argument if a shell could interpret it.
 #[must_use]
-pub fn typed(argument: &str) -> Cow<'_, str> {
+pub fn shell_quote(argument: &str) -> Cow<'_, str> {
     // Quoting fails only for NUL, which an argument cannot contain.
     shlex::try_quote(argument).unwrap_or(Cow::Borrowed("NAME"))
 }
 
 /// Returns a URL without its query and fragment.
-pub(super) fn shown(url: &Url) -> String {
+pub(super) fn without_query(url: &Url) -> String {
     url[..Position::AfterPath].to_owned()
 }
 
 /// Returns server text for use in a message: on one line, truncated, and without control characters.
-pub(super) fn said(text: &str) -> String {
+pub(super) fn sanitize(text: &str) -> String {
     visible::head(&visible::line(text), MAX_MESSAGE_LEN)
 }

@@ -11,9 +11,9 @@ use hyper::client::conn::http1;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use ironcurtain_egress::address::{AddressScope, is_own, scope};
+use ironcurtain_egress::address::{AddressScope, is_local_address, scope};
 use ironcurtain_egress::{ConnectionRefusal, Dialed, Host, HostPort, HostRules};
-use ironcurtain_tls::{TlsClient, TlsError, secured};
+use ironcurtain_tls::{TlsClient, TlsError, secure};
 use rmcp::transport::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 use serde::Deserialize;
 use std::io;
@@ -35,19 +35,19 @@ const MAX_REQUESTS: u32 = 40;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoginRequestError {
     #[error("`{0}` is not an address for a login; it must start with `https://`")]
-    NotSecure(String),
+    Insecure(String),
     #[error(
         "`{host}` is not a public address, so nothing was sent to it; if this is intended, add the address to `allowedAddresses` in the server's entry"
     )]
-    NotPublic { host: String },
+    PrivateAddress { host: String },
     #[error(transparent)]
     Refused(#[from] ConnectionRefusal),
-    #[error("`{host}` failed to prove its identity, so nothing was sent to it: {source}")]
+    #[error("failed to verify the certificate of `{host}`: {source}; nothing was sent")]
     Certificate { host: String, source: io::Error },
     #[error("the connection to `{host}` failed: {source}")]
     Interrupted { host: String, source: hyper::Error },
     #[error("`{host}` did not answer within {n} s", n = TIMEOUT.as_secs())]
-    Slow { host: String },
+    TimedOut { host: String },
     #[error("the response from `{host}` is incomplete or larger than {n} KiB", n = MAX_BYTES >> 10)]
     Body { host: String },
     #[error("the login needs more than {MAX_REQUESTS} requests")]
@@ -62,7 +62,7 @@ pub(super) struct LoginHttpClient {
     requests: AtomicU32,
     /// URL of the first GET request in the current chain of redirects, or `None` outside a chain.
     redirected: Mutex<Option<Url>>,
-    found: Mutex<Option<Url>>,
+    metadata_url: Mutex<Option<Url>>,
     error: Mutex<Option<String>>,
 }
 
@@ -80,7 +80,7 @@ impl OAuthHttpClient for LoginHttpClient {
             if response.status().is_redirection() && response.headers().contains_key(header::LOCATION) {
                 *lock(&self.redirected) = first;
             } else if response.status() == StatusCode::OK {
-                *lock(&self.found) = first;
+                *lock(&self.metadata_url) = first;
             }
             Ok(response)
         })
@@ -109,14 +109,14 @@ impl LoginHttpClient {
             server,
             requests: AtomicU32::new(0),
             redirected: Mutex::default(),
-            found: Mutex::default(),
+            metadata_url: Mutex::default(),
             error: Mutex::default(),
         }
     }
 
     /// Returns the URL of the last GET request that returned status 200, before any redirect.
-    pub(super) fn found(&self) -> Option<Url> {
-        lock(&self.found).clone()
+    pub(super) fn metadata_url(&self) -> Option<Url> {
+        lock(&self.metadata_url).clone()
     }
 
     /// Returns the OAuth error code in the response to the last POST request, if any.
@@ -129,16 +129,16 @@ impl LoginHttpClient {
         request: Request<Vec<u8>>,
     ) -> Result<Response<Vec<u8>>, LoginRequestError> {
         let url = request.uri().to_string();
-        let not_secure =
-            || LoginRequestError::NotSecure(url.split(['?', '#']).next().unwrap_or_default().to_owned());
-        let parsed = Url::parse(&url).map_err(|_| not_secure())?;
-        let target = self.server.checked(&parsed)?;
+        let insecure =
+            || LoginRequestError::Insecure(url.split(['?', '#']).next().unwrap_or_default().to_owned());
+        let parsed = Url::parse(&url).map_err(|_| insecure())?;
+        let target = self.server.check_url(&parsed)?;
         if self.requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
             return Err(LoginRequestError::TooMany);
         }
         let host = target.to_string();
         let fetched = self.send(&parsed, &target, request);
-        tokio::time::timeout(TIMEOUT, fetched).await.unwrap_or(Err(LoginRequestError::Slow { host }))
+        tokio::time::timeout(TIMEOUT, fetched).await.unwrap_or(Err(LoginRequestError::TimedOut { host }))
     }
 
     async fn send(
@@ -154,14 +154,14 @@ impl LoginHttpClient {
             "http" => None,
             _ => Some(TlsClient::new(url.host_str().unwrap_or_default()).await?),
         };
-        let stream = secured(Box::new(stream), tls.as_ref()).await;
+        let stream = secure(Box::new(stream), tls.as_ref()).await;
         let stream = stream.map_err(|source| LoginRequestError::Certificate { host: host(), source })?;
-        let broke = |source| LoginRequestError::Interrupted { host: host(), source };
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broke)?;
+        let interrupted = |source| LoginRequestError::Interrupted { host: host(), source };
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(interrupted)?;
         let connection = tokio::spawn(async move {
             tokio::select! {
                 _ = connection => {}
-                _ = permit.withdrawn() => {}
+                _ = permit.revoked() => {}
             }
         });
         let (mut head, body) = request.into_parts();
@@ -171,7 +171,7 @@ impl LoginHttpClient {
             head.headers.insert(header::HOST, authority);
         }
         let request = Request::from_parts(head, Full::new(Bytes::from(body)));
-        let (head, body) = sender.send_request(request).await.map_err(broke)?.into_parts();
+        let (head, body) = sender.send_request(request).await.map_err(interrupted)?.into_parts();
         // Do not read an event stream: it does not end, and metadata is never sent as one.
         let kind =
             head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -188,32 +188,32 @@ impl LoginHttpClient {
 
 impl LoginServer {
     /// Checks that the login may contact this URL, and returns its host and port.
-    pub(super) fn checked(&self, url: &Url) -> Result<HostPort, LoginRequestError> {
-        let not_secure = || LoginRequestError::NotSecure(url[..Position::AfterPath].to_owned());
-        let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or_else(not_secure)?;
-        let target = HostPort { host: Host::parse(host).map_err(|_| not_secure())?, port };
+    pub(super) fn check_url(&self, url: &Url) -> Result<HostPort, LoginRequestError> {
+        let insecure = || LoginRequestError::Insecure(url[..Position::AfterPath].to_owned());
+        let (host, port) = url.host_str().zip(url.port_or_known_default()).ok_or_else(insecure)?;
+        let target = HostPort { host: Host::parse(host).map_err(|_| insecure())?, port };
         let is_plain = match url.scheme() {
             "https" => false,
             "http" => true,
-            _ => return Err(not_secure()),
+            _ => return Err(insecure()),
         };
         let has_login = !url.username().is_empty() || url.password().is_some();
-        if has_login || is_plain && !self.may_be_plain(&target) {
-            return Err(self.not_public(&target).unwrap_or_else(not_secure));
+        if has_login || is_plain && !self.allows_http(&target) {
+            return Err(self.private_address(&target).unwrap_or_else(insecure));
         }
-        match self.not_public(&target) {
+        match self.private_address(&target) {
             Some(refused) => Err(refused),
             None => Ok(target),
         }
     }
 
     /// Returns an error if the host is `localhost` or a non-public address and the login is not allowed to contact it.
-    fn not_public(&self, target: &HostPort) -> Option<LoginRequestError> {
-        let refused = LoginRequestError::NotPublic { host: target.to_string() };
+    fn private_address(&self, target: &HostPort) -> Option<LoginRequestError> {
+        let refused = LoginRequestError::PrivateAddress { host: target.to_string() };
         let is_refused = *target != self.target
-            && !self.is_listed(&target.host)
+            && !self.is_allowed_address(&target.host)
             && match &target.host {
-                Host::Address(address) => scope(*address).is_some() || is_own(*address),
+                Host::Address(address) => scope(*address).is_some() || is_local_address(*address),
                 Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
             };
         is_refused.then_some(refused)
@@ -228,7 +228,7 @@ impl LoginServer {
             listed.map(|address| HostPort { host: Host::Address(*address), port: target.port }.to_string());
         let hosts = std::iter::once(target.to_string()).chain(listed);
         HostRules::new(hosts, None::<&str>, false)
-            .map_err(|_| LoginRequestError::NotSecure(target.to_string()))
+            .map_err(|_| LoginRequestError::Insecure(target.to_string()))
     }
 }
 
@@ -250,7 +250,7 @@ mod tests {
     }
 
     fn refused(server: &LoginServer, url: &str) -> String {
-        server.checked(&Url::parse(url).unwrap()).map_or_else(|e| e.to_string(), |_| String::new())
+        server.check_url(&Url::parse(url).unwrap()).map_or_else(|e| e.to_string(), |_| String::new())
     }
 
     #[test]
@@ -292,7 +292,7 @@ mod tests {
         let target = HostPort::parse("auth.example.com:443", None).unwrap();
         let covers = |allowed: &[&str], address: &str| {
             let rules = server("https://mcp.example.com/mcp", allowed).rules(&target).unwrap();
-            rules.spells_out(&target, address.parse().unwrap())
+            rules.lists_address(&target, address.parse().unwrap())
         };
         assert!(!covers(&[], "127.0.0.1") && !covers(&["10.1.2.3"], "10.1.2.4"));
         assert!(covers(&["10.1.2.3"], "10.1.2.3"));

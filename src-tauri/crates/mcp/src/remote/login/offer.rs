@@ -2,10 +2,10 @@
 
 use super::callback::Callback;
 use super::client_choice::ClientChoice;
-use super::error::{LoginError, said, shown};
+use super::error::{LoginError, sanitize, without_query};
 use super::http_client::LoginHttpClient;
 use super::stored::{AUTH_METHODS, StoredLogin};
-use super::{LoginServer, unlogged};
+use super::{LoginServer, without_logging};
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct LoginOffer {
 }
 
 /// Login whose page is ready to be opened in a browser.
-pub struct BegunLogin {
+pub struct StartedLogin {
     server: LoginServer,
     manager: AuthorizationManager,
     page: Url,
@@ -64,38 +64,40 @@ impl LoginOffer {
     /// Returns [`LoginError`] if the server offers no login, or if an endpoint's URL is not allowed.
     pub async fn discover(server: LoginServer) -> Result<Self, LoginError> {
         let http = Arc::new(LoginHttpClient::new(server.clone()));
-        let failed = |problem| LoginError::of(DISCOVERING, &problem, &server, &[]).or_a_token(&server);
+        let failed = |problem| {
+            LoginError::from_auth_error(DISCOVERING, &problem, &server, &[]).with_token_advice(&server)
+        };
         // The manager sends its URL to the authorization server as the resource. A query may contain an API key.
         let mut base = server.url.clone();
         base.set_query(None);
         base.set_fragment(None);
-        let discovered = unlogged(async {
+        let discovered = without_logging(async {
             let client = http.clone();
             let mut manager = AuthorizationManager::new_with_oauth_http_client(base.clone(), client).await?;
             let resolved = manager.resolve_metadata().await?;
-            let found = http.found();
+            let metadata_url = http.metadata_url();
             manager.set_metadata(resolved.metadata.clone());
             let scopes = manager.select_initial_scopes(&[]).await;
-            Ok::<_, AuthError>((manager, resolved, found, scopes))
+            Ok::<_, AuthError>((manager, resolved, metadata_url, scopes))
         });
         let discovered = tokio::time::timeout(DISCOVERY_TIMEOUT, discovered).await;
         let slow = |_| LoginError::Step {
             step: DISCOVERING,
             reason: format!("no answer within {} s", DISCOVERY_TIMEOUT.as_secs()),
         };
-        let (mut manager, resolved, found, scopes) = discovered.map_err(slow)?.map_err(failed)?;
+        let (mut manager, resolved, metadata_url, scopes) = discovered.map_err(slow)?.map_err(failed)?;
         if !resolved.source.is_discovered() {
-            return Err(LoginError::NotOffered { url: shown(&server.url) });
+            return Err(LoginError::NotOffered { url: without_query(&server.url) });
         }
         let metadata = resolved.metadata;
-        check_issuer(&metadata, found.as_ref())?;
+        check_issuer(&metadata, metadata_url.as_ref())?;
         let methods = metadata.code_challenge_methods_supported.as_deref().unwrap_or_default();
         if !methods.iter().any(|method| method == "S256") {
-            let issuer = said(metadata.issuer.as_deref().unwrap_or_default());
-            return Err(LoginError::NoPkce { issuer, url: shown(&server.url) });
+            let issuer = sanitize(metadata.issuer.as_deref().unwrap_or_default());
+            return Err(LoginError::NoPkce { issuer, url: without_query(&server.url) });
         }
         for endpoint in endpoints(&metadata) {
-            checked(&server, endpoint)?;
+            check_url(&server, endpoint)?;
         }
         check_query(&metadata.authorization_endpoint)?;
         if metadata.issuer.as_ref().is_some_and(|issuer| issuer.len() > MAX_SHOWN_LEN) {
@@ -103,7 +105,7 @@ impl LoginOffer {
             return Err(LoginError::Step { step: CHECKING, reason });
         }
         // The manager exposes the resource only in the URL of a login page.
-        let page = unlogged(async {
+        let page = without_logging(async {
             manager.configure_client(OAuthClientConfig::new("", "http://127.0.0.1/callback"))?;
             manager.get_authorization_url(&[]).await
         });
@@ -138,9 +140,9 @@ impl LoginOffer {
     #[must_use]
     pub fn has_related_hosts(&self) -> bool {
         let (page, token) = (self.page_host(), self.token_host());
-        let is_below =
+        let is_subdomain =
             |one: &str, other: &str| one.strip_suffix(other).is_some_and(|rest| rest.ends_with('.'));
-        page == token || is_below(&page, &token) || is_below(&token, &page)
+        page == token || is_subdomain(&page, &token) || is_subdomain(&token, &page)
     }
 
     /// Returns the URL for which the token is valid, if it covers more than the server's URL.
@@ -163,7 +165,7 @@ impl LoginOffer {
 
     /// Returns `true` if the authorization server and the MCP server have different hosts.
     #[must_use]
-    pub fn is_elsewhere(&self) -> bool {
+    pub fn has_other_host(&self) -> bool {
         Url::parse(self.issuer()).ok().is_none_or(|issuer| issuer.host_str() != self.server.url.host_str())
     }
 
@@ -182,15 +184,15 @@ impl LoginOffer {
     pub fn check(&self, choice: &ClientChoice) -> Result<(), LoginError> {
         let now = self.issuer();
         if let Some(before) = choice.issuer.as_deref().filter(|before| *before != now) {
-            let (server, before, now) = (self.server.name.clone(), said(before), said(now));
+            let (server, before, now) = (self.server.name.clone(), sanitize(before), sanitize(now));
             return Err(LoginError::OtherIssuer { server, before, now });
         }
         if self.scopes(choice).join(" ").len() > MAX_SHOWN_LEN {
             return Err(LoginError::TooManyScopes { server: self.server.name.clone() });
         }
         if choice.client_id.is_none() && self.metadata.registration_endpoint.is_none() {
-            let (server, url) = (self.server.name.clone(), shown(&self.server.url));
-            return Err(LoginError::NeedsClient { issuer: said(now), server, url });
+            let (server, url) = (self.server.name.clone(), without_query(&self.server.url));
+            return Err(LoginError::NeedsClient { issuer: sanitize(now), server, url });
         }
         Ok(())
     }
@@ -199,14 +201,14 @@ impl LoginOffer {
     ///
     /// # Errors
     /// Returns the errors of [`Self::check`], or [`LoginError::Step`] if the registration fails.
-    pub async fn begin(self, choice: ClientChoice, redirect: &str) -> Result<BegunLogin, LoginError> {
+    pub async fn begin(self, choice: ClientChoice, redirect: &str) -> Result<StartedLogin, LoginError> {
         self.check(&choice)?;
         let scopes = self.scopes(&choice).to_vec();
         let ClientChoice { client_id, client_secret, redirect: own_redirect, .. } = choice;
         let is_own_client = client_id.is_some();
         let Self { server, mut manager, metadata, resource, .. } = self;
-        let named: Vec<&str> = scopes.iter().map(String::as_str).collect();
-        let begun = unlogged(async {
+        let scope_names: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let started = without_logging(async {
             let client = match client_id {
                 Some(id) => {
                     let mut client = OAuthClientConfig::new(id, redirect);
@@ -214,16 +216,16 @@ impl LoginOffer {
                     manager.configure_client(client.clone())?;
                     client
                 }
-                None => manager.register_client(CLIENT_NAME, redirect, &named).await?,
+                None => manager.register_client(CLIENT_NAME, redirect, &scope_names).await?,
             };
-            Ok::<_, AuthError>((client, manager.get_authorization_url(&named).await?))
+            Ok::<_, AuthError>((client, manager.get_authorization_url(&scope_names).await?))
         });
-        let begun = begun.await;
-        let (client, page) =
-            begun.map_err(|problem| LoginError::of("starting the login", &problem, &server, &[]))?;
-        let page = checked(&server, &page)?;
+        let started = started.await;
+        let (client, page) = started
+            .map_err(|problem| LoginError::from_auth_error("starting the login", &problem, &server, &[]))?;
+        let page = check_url(&server, &page)?;
         let methods = metadata.additional_fields.get(AUTH_METHODS);
-        let revocation_endpoint = revocation(&metadata).map(str::to_owned);
+        let revocation_endpoint = revocation_endpoint_of(&metadata).map(str::to_owned);
         let login = StoredLogin {
             id: String::new(),
             url: server.url.to_string(),
@@ -245,11 +247,11 @@ impl LoginOffer {
             refresh_token: None,
             expires_at: None,
         };
-        Ok(BegunLogin { server, manager, page, login })
+        Ok(StartedLogin { server, manager, page, login })
     }
 }
 
-impl BegunLogin {
+impl StartedLogin {
     /// Returns the URL to open in a browser.
     #[must_use]
     pub fn page(&self) -> &Url {
@@ -271,11 +273,12 @@ impl BegunLogin {
         let Self { server, manager, mut login, .. } = self;
         let Callback { code, state, issuer } = callback;
         let exchanged = manager.exchange_code_for_token_with_issuer(&code, &state, issuer.as_deref());
-        let response = unlogged(exchanged).await;
+        let response = without_logging(exchanged).await;
         let step = "exchanging the code for a token";
         let sent = [code.as_str(), login.client_secret.as_deref().unwrap_or_default()];
-        let response = response.map_err(|problem| LoginError::of(step, &problem, &server, &sent))?;
-        login.take_first(&server.name, &response)?;
+        let response =
+            response.map_err(|problem| LoginError::from_auth_error(step, &problem, &server, &sent))?;
+        login.set_first_tokens(&server.name, &response)?;
         Ok(login)
     }
 }
@@ -286,46 +289,47 @@ const DISCOVERING: &str = "discovering the authorization server";
 /// Name of the step that checks the metadata, for error messages.
 const CHECKING: &str = "checking the authorization server's addresses";
 
-fn checked(server: &LoginServer, url: &str) -> Result<Url, LoginError> {
+fn check_url(server: &LoginServer, url: &str) -> Result<Url, LoginError> {
     let failed = |reason: String| LoginError::Step { step: CHECKING, reason };
-    let parsed = Url::parse(url).map_err(|_| failed(format!("`{}` is not an address", said(url))))?;
-    server.checked(&parsed).map_err(|problem| failed(said(&problem.to_string())))?;
+    let parsed = Url::parse(url).map_err(|_| failed(format!("`{}` is not an address", sanitize(url))))?;
+    server.check_url(&parsed).map_err(|problem| failed(sanitize(&problem.to_string())))?;
     Ok(parsed)
 }
 
 /// Checks that the metadata names an issuer that owns the URL from which the metadata was read.
-fn check_issuer(metadata: &AuthorizationMetadata, found: Option<&Url>) -> Result<(), LoginError> {
+fn check_issuer(metadata: &AuthorizationMetadata, metadata_url: Option<&Url>) -> Result<(), LoginError> {
     let received = metadata.issuer.as_deref();
     // A URL that is not in its normal form can look like a different host.
     let is_normal =
         |issuer: &Url, text: &str| issuer.as_str().trim_end_matches('/') == text.trim_end_matches('/');
     let issuer = received.and_then(|text| Url::parse(text).ok().filter(|issuer| is_normal(issuer, text)));
-    if issuer.zip(found).is_some_and(|(issuer, found)| owns(&issuer, found)) {
+    if issuer.zip(metadata_url).is_some_and(|(issuer, metadata_url)| owns_url(&issuer, metadata_url)) {
         return Ok(());
     }
-    let expected = found.map(|url| match url.path().split_once("/.well-known/") {
+    let expected = metadata_url.map(|url| match url.path().split_once("/.well-known/") {
         Some((tenant, _)) => format!("{}{tenant}", url.origin().ascii_serialization()),
         None => url.origin().ascii_serialization(),
     });
-    let (expected, received) = (said(&expected.unwrap_or_default()), said(received.unwrap_or("nobody")));
+    let (expected, received) =
+        (sanitize(&expected.unwrap_or_default()), sanitize(received.unwrap_or("nobody")));
     Err(LoginError::Issuer { expected, received })
 }
 
 /// Returns `true` if the issuer has the URL's origin and path. On a host that serves the pages of many users, a user's
 /// page is therefore not accepted as metadata of the host itself. A user name in the issuer is not allowed, because it
 /// can look like a host.
-fn owns(issuer: &Url, found: &Url) -> bool {
+fn owns_url(issuer: &Url, metadata_url: &Url) -> bool {
     if !issuer.username().is_empty() || issuer.password().is_some() || issuer.query().is_some() {
         return false;
     }
-    let Some((before, after)) = found.path().split_once("/.well-known/") else { return false };
+    let Some((before, after)) = metadata_url.path().split_once("/.well-known/") else { return false };
     let path = issuer.path().trim_matches('/');
     // RFC 8414 inserts the well-known part before the issuer's path, OpenID Connect appends it. The host itself may
     // publish the metadata of any issuer on that host.
     let is_inserted = before.is_empty()
         && after.split_once('/').is_none_or(|(_, inserted)| inserted.trim_matches('/') == path);
     issuer.origin().is_tuple()
-        && issuer.origin() == found.origin()
+        && issuer.origin() == metadata_url.origin()
         && (path == before.trim_matches('/') || is_inserted)
 }
 
@@ -342,10 +346,10 @@ fn check_query(endpoint: &str) -> Result<(), LoginError> {
 fn endpoints(metadata: &AuthorizationMetadata) -> impl Iterator<Item = &str> {
     let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint];
     let endpoints = endpoints.into_iter().chain(&metadata.registration_endpoint).map(String::as_str);
-    endpoints.chain(revocation(metadata))
+    endpoints.chain(revocation_endpoint_of(metadata))
 }
 
-fn revocation(metadata: &AuthorizationMetadata) -> Option<&str> {
+fn revocation_endpoint_of(metadata: &AuthorizationMetadata) -> Option<&str> {
     metadata.additional_fields.get("revocation_endpoint")?.as_str()
 }
 

@@ -12,10 +12,10 @@ use tokio::net::TcpStream;
 const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
 
 /// Index of the column with the owner's user id.
-const OWNER: usize = 7;
+const OWNER_COLUMN: usize = 7;
 
 /// Returns `true` if the current user owns the peer's socket.
-pub(super) fn is_own(stream: &TcpStream) -> bool {
+pub(super) fn is_own_peer(stream: &TcpStream) -> bool {
     let (Ok(SocketAddr::V4(peer)), Ok(SocketAddr::V4(own))) = (stream.peer_addr(), stream.local_addr())
     else {
         return false;
@@ -26,17 +26,17 @@ pub(super) fn is_own(stream: &TcpStream) -> bool {
 
 /// Returns the user id of the owner of the socket with local address `from` and remote address `to`.
 fn owner(table: &str, from: SocketAddrV4, to: SocketAddrV4) -> Option<u32> {
-    let (from, to) = (written(from), written(to));
+    let (from, to) = (kernel_format(from), kernel_format(to));
     table.lines().find_map(|line| {
         let columns: Vec<&str> = line.split_whitespace().collect();
         let [local, remote] = [columns.get(1)?, columns.get(2)?];
-        let is_it = local.ends_with(&from) && remote.ends_with(&to);
-        is_it.then(|| columns.get(OWNER)?.parse().ok()).flatten()
+        let matches = local.ends_with(&from) && remote.ends_with(&to);
+        matches.then(|| columns.get(OWNER_COLUMN)?.parse().ok()).flatten()
     })
 }
 
 /// Formats an address as in the kernel's tables, which use native byte order.
-fn written(address: SocketAddrV4) -> String {
+fn kernel_format(address: SocketAddrV4) -> String {
     let mut text = String::new();
     let ip: Ipv4Addr = *address.ip();
     // Writing to a string cannot fail.
@@ -65,7 +65,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
-        assert!(is_own(&server));
+        assert!(is_own_peer(&server));
         drop(client);
     }
 }

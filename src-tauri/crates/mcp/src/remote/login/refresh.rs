@@ -3,7 +3,7 @@
 use super::error::LoginError;
 use super::http_client::LoginHttpClient;
 use super::stored::StoredLogin;
-use super::{LoginServer, unlogged};
+use super::{LoginServer, without_logging};
 use oauth2::basic::BasicTokenType;
 use oauth2::{AccessToken, RefreshToken};
 use rmcp::transport::auth::{
@@ -16,14 +16,17 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Returns [`LoginError::Expired`] if the user must log in again, or another error if the request fails.
-pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result<StoredLogin, LoginError> {
+pub(super) async fn refresh_tokens(
+    server: &LoginServer,
+    login: &StoredLogin,
+) -> Result<StoredLogin, LoginError> {
     let expired = || LoginError::Expired { server: server.name.clone() };
     let (Some(refresh), Some(resource)) = (&login.refresh_token, login.resource()) else {
         return Err(expired());
     };
     let http = Arc::new(LoginHttpClient::new(server.clone()));
     let sender = http.clone();
-    let refreshed = unlogged(async {
+    let refreshed = without_logging(async {
         // The manager sends its base URL as the resource (RFC 8707).
         let mut manager = AuthorizationManager::new_with_oauth_http_client(resource, sender).await?;
         manager.set_metadata(login.metadata());
@@ -45,14 +48,18 @@ pub(super) async fn renewed(server: &LoginServer, login: &StoredLogin) -> Result
     });
     let sent = [refresh.as_str(), login.client_secret.as_deref().unwrap_or_default()];
     let response = refreshed.await.map_err(|problem| {
-        let is_over =
+        let is_expired =
             matches!(problem, AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired);
         // The authorization server no longer knows or accepts the client.
-        let is_over = is_over
+        let is_expired = is_expired
             || http.error().is_some_and(|code| ["invalid_client", "unauthorized_client"].contains(&&*code));
-        if is_over { expired() } else { LoginError::of("renewing the login", &problem, server, &sent) }
+        if is_expired {
+            expired()
+        } else {
+            LoginError::from_auth_error("renewing the login", &problem, server, &sent)
+        }
     })?;
     let mut renewed = login.clone();
-    renewed.take_renewed(&server.name, &response)?;
+    renewed.set_renewed_tokens(&server.name, &response)?;
     Ok(renewed)
 }

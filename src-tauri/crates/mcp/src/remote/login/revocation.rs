@@ -18,14 +18,14 @@ impl StoredLogin {
         let mut is_revoked = false;
         // Revoking a refresh token does not always revoke its access tokens (RFC 7009, section 2.1).
         for (token, kind) in std::iter::once((&self.access_token, "access_token")).chain(refresh) {
-            let Some(request) = self.revocation(token, kind) else { return false };
+            let Some(request) = self.revocation_request(token, kind) else { return false };
             is_revoked = http.fetch(request).await.is_ok_and(|answer| answer.status().is_success());
         }
         is_revoked
     }
 
     /// Returns the revocation request, or `None` if the authorization server does not support revocation.
-    fn revocation(&self, token: &str, kind: &str) -> Option<Request<Vec<u8>>> {
+    fn revocation_request(&self, token: &str, kind: &str) -> Option<Request<Vec<u8>>> {
         let mut request = Request::new(Vec::new());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.revocation_endpoint.as_ref()?.parse().ok()?;
@@ -33,7 +33,7 @@ impl StoredLogin {
         request.headers_mut().insert(header::CONTENT_TYPE, form);
         let mut body = Serializer::new(String::new());
         body.append_pair("token", token).append_pair("token_type_hint", kind);
-        if let (Some(secret), true) = (&self.client_secret, self.proves_itself_in_header()) {
+        if let (Some(secret), true) = (&self.client_secret, self.uses_basic_auth()) {
             let written = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
             let pair = format!("{}:{}", written(&self.client_id), written(secret));
             let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(pair))).ok()?;
@@ -47,7 +47,7 @@ impl StoredLogin {
         Some(request)
     }
 
-    fn proves_itself_in_header(&self) -> bool {
+    fn uses_basic_auth(&self) -> bool {
         let methods = &self.token_endpoint_auth_methods;
         methods.is_empty() || methods.iter().any(|method| method == "client_secret_basic")
     }

@@ -1,7 +1,7 @@
 //! Stored form of a login: the tokens, the client, and the authorization server that the user approved.
 
 use super::client_choice::ClientChoice;
-use super::error::{LoginError, login_command, said};
+use super::error::{LoginError, login_command, sanitize};
 use oauth2::TokenResponse;
 use oauth2::basic::BasicTokenType;
 use rmcp::transport::auth::{AuthorizationMetadata, OAuthTokenResponse};
@@ -12,7 +12,7 @@ use url::Url;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Lead time for renewing a token before it expires.
-const EARLY: Duration = Duration::from_secs(30);
+const RENEWAL_LEAD: Duration = Duration::from_secs(30);
 
 /// Login to one server. Its secrets are overwritten in memory on drop.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,13 +67,13 @@ impl StoredLogin {
     /// Returns the time at which the user must log in again, in seconds since the Unix epoch, or `None` if the login
     /// can be renewed or does not expire.
     #[must_use]
-    pub fn ends_at(&self) -> Option<u64> {
+    pub fn login_expires_at(&self) -> Option<u64> {
         self.expires_at.filter(|_| self.refresh_token.is_none())
     }
 
     /// Serializes the login, including its secrets.
     #[must_use]
-    pub fn text(&self) -> Zeroizing<String> {
+    pub fn to_json(&self) -> Zeroizing<String> {
         Zeroizing::new(serde_json::to_string(self).unwrap_or_default())
     }
 
@@ -115,7 +115,7 @@ impl StoredLogin {
 
     /// Returns `true` if the access token has expired or is about to expire.
     pub(super) fn is_expiring(&self) -> bool {
-        self.expires_at.is_some_and(|at| at <= (now() + EARLY).as_secs())
+        self.expires_at.is_some_and(|at| at <= (now() + RENEWAL_LEAD).as_secs())
     }
 
     /// Returns `true` if the access token has not expired.
@@ -127,13 +127,13 @@ impl StoredLogin {
     ///
     /// # Errors
     /// Returns [`LoginError::Scope`] if the tokens have scopes that the user did not approve.
-    pub(super) fn take_first(
+    pub(super) fn set_first_tokens(
         &mut self,
         server: &str,
         response: &OAuthTokenResponse,
     ) -> Result<(), LoginError> {
-        let granted = self.granted(server, response)?;
-        self.take(response)?;
+        let granted = self.granted_scopes(server, response)?;
+        self.set_tokens(response)?;
         if let Some(granted) = granted {
             self.scopes = granted;
         }
@@ -144,18 +144,18 @@ impl StoredLogin {
     ///
     /// # Errors
     /// Returns [`LoginError::Scope`] if the tokens have scopes that the previous tokens did not have.
-    pub(super) fn take_renewed(
+    pub(super) fn set_renewed_tokens(
         &mut self,
         server: &str,
         response: &OAuthTokenResponse,
     ) -> Result<(), LoginError> {
-        self.granted(server, response)?;
-        self.take(response)
+        self.granted_scopes(server, response)?;
+        self.set_tokens(response)
     }
 
     /// Returns the scopes that a response names, or `None` if it names none. Returns an error if a scope is not in
     /// `self.scopes`.
-    fn granted(
+    fn granted_scopes(
         &self,
         server: &str,
         response: &OAuthTokenResponse,
@@ -171,16 +171,16 @@ impl StoredLogin {
         if !self.scopes.is_empty() && !extra.is_empty() {
             let all = self.scopes.iter().map(String::as_str).chain(extra.iter().copied());
             let command = login_command(server, all);
-            return Err(LoginError::Scope { extra: said(&extra.join(" ")), command });
+            return Err(LoginError::Scope { extra: sanitize(&extra.join(" ")), command });
         }
         let granted: Vec<String> = granted.into_iter().map(str::to_owned).collect();
         Ok(Some(granted).filter(|granted| !granted.is_empty()))
     }
 
-    fn take(&mut self, response: &OAuthTokenResponse) -> Result<(), LoginError> {
+    fn set_tokens(&mut self, response: &OAuthTokenResponse) -> Result<(), LoginError> {
         let token = response.access_token().secret();
-        let is_sendable = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-        if *response.token_type() != BasicTokenType::Bearer || !is_sendable {
+        let is_valid_header = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+        if *response.token_type() != BasicTokenType::Bearer || !is_valid_header {
             let reason = "the authorization server issued no bearer token (RFC 6750)".to_owned();
             return Err(LoginError::Step { step: "using the token", reason });
         }

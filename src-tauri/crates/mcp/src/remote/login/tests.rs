@@ -6,34 +6,34 @@ mod hosts;
 mod logout;
 mod renewal;
 
-use super::{BegunLogin, CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin};
+use super::{CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StartedLogin, StoredLogin};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use hosts::{Hosts, got};
+use hosts::{Hosts, get};
 use sha2::{Digest, Sha256};
 
 /// Starts a login that registers a client and opens a port.
-async fn begun(server: LoginServer) -> Result<(BegunLogin, CallbackListener), LoginError> {
+async fn start_login(server: LoginServer) -> Result<(StartedLogin, CallbackListener), LoginError> {
     let listener = CallbackListener::open(None).await?;
     let offer = LoginOffer::discover(server).await?;
     Ok((offer.begin(ClientChoice::default(), &listener.redirect()).await?, listener))
 }
 
 /// Logs in with a redirect that contains these parameters in addition to `state`.
-async fn logged_in(server: LoginServer, brought: &str) -> Result<StoredLogin, LoginError> {
-    let (begun, listener) = begun(server).await?;
-    let answer = format!("{}?{brought}&state={}", listener.redirect(), begun.state());
-    let browser = tokio::spawn(async move { got(&answer).await });
-    let callback = listener.answer(&begun.state()).await?;
+async fn log_in(server: LoginServer, parameters: &str) -> Result<StoredLogin, LoginError> {
+    let (started, listener) = start_login(server).await?;
+    let answer = format!("{}?{parameters}&state={}", listener.redirect(), started.state());
+    let browser = tokio::spawn(async move { get(&answer).await });
+    let callback = listener.answer(&started.state()).await?;
     assert_eq!(browser.await.unwrap().unwrap().status, 200);
-    begun.finish(callback).await
+    started.finish(callback).await
 }
 
 #[tokio::test]
 async fn a_login_finds_the_authorization_server_registers_and_exchanges_the_code() {
     let hosts = Hosts::start().await;
-    let (begun, listener) = begun(hosts.server()).await.unwrap();
-    let page = begun.page().clone();
+    let (started, listener) = start_login(hosts.server()).await.unwrap();
+    let page = started.page().clone();
     let value = |key: &str| page.query_pairs().find(|(name, _)| name == key).unwrap().1.into_owned();
     assert!(page.as_str().starts_with(&format!("{}/authorize?", hosts.auth.base)), "{page}");
     assert_eq!(
@@ -46,10 +46,10 @@ async fn a_login_finds_the_authorization_server_registers_and_exchanges_the_code
     assert_eq!(registered["redirect_uris"], serde_json::json!([listener.redirect()]));
 
     let answer =
-        format!("{}?code=code-1&state={}&iss={}", listener.redirect(), begun.state(), hosts.auth.base);
-    let browser = tokio::spawn(async move { got(&answer).await });
+        format!("{}?code=code-1&state={}&iss={}", listener.redirect(), started.state(), hosts.auth.base);
+    let browser = tokio::spawn(async move { get(&answer).await });
     let callback = listener.answer(&value("state")).await.unwrap();
-    let login = begun.finish(callback).await.unwrap();
+    let login = started.finish(callback).await.unwrap();
     browser.await.unwrap().unwrap();
     let exchanged = hosts.auth.last("/token").form();
     let field = |key: &str| exchanged.get(key).cloned().unwrap_or_default();
@@ -64,7 +64,7 @@ async fn a_login_finds_the_authorization_server_registers_and_exchanges_the_code
         (hosts.url().as_str(), hosts.auth.base.as_str(), &["read".to_owned()][..])
     );
     assert!(!format!("{login:?}").contains("access-1"));
-    assert_eq!(StoredLogin::parse(&login.text()), Some(login));
+    assert_eq!(StoredLogin::parse(&login.to_json()), Some(login));
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_server_without_a_challenge_is_found_at_the_well_known_address() {
     hosts.mcp.set("/mcp", 405, "", "");
     let offer = LoginOffer::discover(hosts.server()).await.unwrap();
     assert_eq!(
-        (offer.issuer(), offer.is_elsewhere()),
+        (offer.issuer(), offer.has_other_host()),
         (hosts.auth.base.as_str(), false),
         "both are on 127.0.0.1"
     );
@@ -108,13 +108,15 @@ async fn without_registration_the_user_is_told_to_give_a_client_id() {
         ..ClientChoice::default()
     };
     let listener = CallbackListener::open(None).await.unwrap();
-    let begun = offer.begin(own, &listener.redirect()).await.unwrap();
-    assert!(begun.page().as_str().contains("client_id=mine") && !begun.page().as_str().contains("s3cret"));
+    let started = offer.begin(own, &listener.redirect()).await.unwrap();
+    assert!(
+        started.page().as_str().contains("client_id=mine") && !started.page().as_str().contains("s3cret")
+    );
     assert_eq!(hosts.auth.count("/register"), 0);
-    let answer = format!("{}?code=code-1&state={}", listener.redirect(), begun.state());
-    let browser = tokio::spawn(async move { got(&answer).await });
-    let callback = listener.answer(&begun.state()).await.unwrap();
-    let login = begun.finish(callback).await.unwrap();
+    let answer = format!("{}?code=code-1&state={}", listener.redirect(), started.state());
+    let browser = tokio::spawn(async move { get(&answer).await });
+    let callback = listener.answer(&started.state()).await.unwrap();
+    let login = started.finish(callback).await.unwrap();
     browser.await.unwrap().unwrap();
     let own = login.own_client().unwrap();
     assert_eq!((own.client_id.as_deref(), own.client_secret.as_deref()), (Some("mine"), Some("s3cret")));

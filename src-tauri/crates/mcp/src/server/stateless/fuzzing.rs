@@ -1,17 +1,17 @@
 //! Server side without a process, for fuzzing.
 
-use super::negotiate::{revision, welcome};
-use super::{ClientSide, Stamp, StatelessServer};
+use super::negotiation::{initialize_result, protocol_version};
+use super::{ClientHandle, MetaFields, StatelessServer};
 use crate::server::reader::{MAX_UNWRITTEN, Reader, SAMPLING};
-use crate::server::{ClientRequest, NoAnswer, RootList, RootsSource, SamplingRequest, ServerConnection};
-use crate::wire::{Outbox, Outgoing, Outlet, request_parts};
+use crate::server::{ClientRequest, NoResponse, RootList, RootsSource, SamplingRequest, ServerConnection};
+use crate::wire::{LineSink, Outbox, Outgoing, request_parts};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 /// Methods of server requests that the client supports.
-const TAKES: [&str; 2] = ["elicitation/create", SAMPLING];
+const SUPPORTED_REQUESTS: [&str; 2] = ["elicitation/create", SAMPLING];
 
 /// Connection to a server without a process.
 pub struct FuzzedServer {
@@ -31,29 +31,30 @@ impl FuzzedServer {
         let (to_client, for_client) = mpsc::unbounded_channel();
         let (sampling_sender, sampling) = mpsc::unbounded_channel();
         let roots: Arc<dyn RootsSource> = Arc::new(RootList::default());
-        let client_takes = watch::channel(TAKES.map(str::to_owned).into_iter().collect::<HashSet<_>>()).1;
-        let (told_sender, told) = watch::channel(0);
+        let client_supports =
+            watch::channel(SUPPORTED_REQUESTS.map(str::to_owned).into_iter().collect::<HashSet<_>>()).1;
+        let (sent_roots_sender, sent_roots) = watch::channel(0);
         let (stdin, client) = (Outbox::unopened(), Outbox::unopened());
-        stdin.open_to(Outlet::Memory(to_server));
-        client.open_to(Outlet::Memory(to_client));
+        stdin.open_sink(LineSink::Channel(to_server));
+        client.open_sink(LineSink::Channel(to_client));
         let connection = ServerConnection {
-            asked: Arc::default(),
+            pending: Arc::default(),
             to_server: stdin,
             initialized: Arc::default(),
             stateless: Arc::default(),
-            told,
+            sent_roots,
         };
         if let Some(discovered) = discovered {
-            welcome(discovered, revision(initialize).as_deref())?;
-            let client_side = ClientSide {
-                client: client.clone(),
+            initialize_result(discovered, protocol_version(initialize).as_deref())?;
+            let client = ClientHandle {
+                outbox: client.clone(),
                 roots: roots.clone(),
-                client_takes: client_takes.clone(),
+                client_supports: client_supports.clone(),
                 sampling: sampling_sender.clone(),
             };
             connection.set_stateless(StatelessServer::new(
-                Stamp::of(initialize).ok()?,
-                client_side,
+                MetaFields::from_initialize(initialize).ok()?,
+                client,
                 discovered,
             ));
         }
@@ -61,10 +62,10 @@ impl FuzzedServer {
             connection: connection.clone(),
             client,
             roots,
-            client_takes,
+            client_supports,
             sampling: sampling_sender,
-            noise: Arc::new(drop),
-            told: told_sender,
+            log_invalid: Arc::new(drop),
+            sent_roots: sent_roots_sender,
             unwritten: Arc::new(Semaphore::new(MAX_UNWRITTEN)),
         };
         Some(Self { connection, reader, for_server, for_client, sampling })
@@ -83,7 +84,7 @@ impl FuzzedServer {
 
     /// Ends the server's output, as an exit does.
     pub fn ends(&self) {
-        self.connection.over(&NoAnswer::Ended(None));
+        self.connection.close(&NoResponse::ServerExited(None));
     }
 
     /// Returns the lines sent to the server since the last call.
@@ -94,7 +95,7 @@ impl FuzzedServer {
     /// Returns the lines sent to the client since the last call. Approves every sampling request.
     pub fn client_receives(&mut self) -> Vec<Vec<u8>> {
         let sampled = std::iter::from_fn(|| self.sampling.try_recv().ok()).map(|request| {
-            request.connection.asks_client(request.id.clone(), ClientRequest::Sampling);
+            request.connection.add_client_request(request.id.clone(), ClientRequest::Sampling);
             request_parts(&request.id, SAMPLING, request.params)
         });
         let all: Vec<Outgoing> =

@@ -3,7 +3,7 @@
 use super::StatelessServer;
 use crate::server::client_request::ClientRequest;
 use crate::server::{
-    MemoryShare, NoAnswer, OnAnswer, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection,
+    MemoryShare, NoResponse, OnAnswer, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection,
 };
 use crate::wire::{Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Methods that a server may answer with a request for input.
-const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+const INPUT_METHODS: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 /// Maximum number of input rounds per call.
 const MAX_ROUNDS: u32 = 16;
@@ -26,7 +26,7 @@ const MAX_REQUESTS: usize = 32;
 const MAX_STATE_LEN: usize = 1024 * 1024;
 
 /// Initial and maximum delay before a retry of a call that needed no input from the client.
-const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
+const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
 /// Call from the core, kept until it is answered.
 pub(super) struct InputCall {
@@ -34,13 +34,13 @@ pub(super) struct InputCall {
     /// Parameters with our `_meta` fields, for retries.
     params: Box<RawValue>,
     /// Memory share of the call. It is held as long as the call can be retried.
-    held: MemoryShare,
+    share: MemoryShare,
     then: OnAnswer,
     rounds: u32,
 }
 
 /// Call that is waiting for the client's input.
-struct Waiting {
+struct WaitingCall {
     call: InputCall,
     state: Option<Box<RawValue>>,
     responses: Fields,
@@ -53,7 +53,7 @@ struct Waiting {
 pub(super) struct Calls {
     /// Id of each call at the server, or `None` before the call is sent.
     sent: HashMap<u64, Option<u64>>,
-    waiting: HashMap<u64, Waiting>,
+    waiting: HashMap<u64, WaitingCall>,
     last: u64,
     last_request: u64,
 }
@@ -61,7 +61,7 @@ pub(super) struct Calls {
 /// Result of a call, with the fields of an `input_required` result parsed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Required {
+struct CallResult {
     result_type: Option<String>,
     input_requests: Option<Fields>,
     request_state: Option<Box<RawValue>>,
@@ -74,19 +74,19 @@ struct InputRequest {
 }
 
 impl InputCall {
-    pub(super) fn new(method: &str, params: Box<RawValue>, held: MemoryShare, then: OnAnswer) -> Self {
-        Self { method: method.to_owned(), params, held, then, rounds: 0 }
+    pub(super) fn new(method: &str, params: Box<RawValue>, share: MemoryShare, then: OnAnswer) -> Self {
+        Self { method: method.to_owned(), params, share, then, rounds: 0 }
     }
 
     /// Fails the call because of an invalid request for input.
     fn fail(self, why: impl Into<String>) {
-        (self.then)(ServerAnswer::Failed(NoAnswer::Input(why.into())), None);
+        (self.then)(ServerAnswer::Failed(NoResponse::InvalidInputRequest(why.into())), None);
     }
 }
 
 impl StatelessServer {
     /// Sends a call and returns its number.
-    pub(super) fn begin(self: &Arc<Self>, connection: &ServerConnection, call: InputCall) -> u64 {
+    pub(super) fn start_call(self: &Arc<Self>, connection: &ServerConnection, call: InputCall) -> u64 {
         let mut state = self.state();
         state.calls.last += 1;
         let number = state.calls.last;
@@ -103,44 +103,44 @@ impl StatelessServer {
         params: Box<RawValue>,
         mut call: InputCall,
     ) {
-        let (method, held) = (call.method.clone(), call.held.clone());
-        if !WITH_INPUT.contains(&method.as_str()) {
+        let (method, share) = (call.method.clone(), call.share.clone());
+        if !INPUT_METHODS.contains(&method.as_str()) {
             // Other methods are never retried, so their parameters are not kept.
-            (call.params, call.held) = (RawValue::NULL.to_owned(), None);
+            (call.params, call.share) = (RawValue::NULL.to_owned(), None);
         }
         self.state().calls.sent.insert(number, None);
-        let (stateless, conversation) = (self.clone(), connection.clone());
-        let then = move |answer, held| stateless.answered(&conversation, number, call, answer, held);
-        let id = connection.send_request(&method, Some(params), held, Box::new(then));
+        let (stateless, server) = (self.clone(), connection.clone());
+        let then = move |answer, share| stateless.handle_response(&server, number, call, answer, share);
+        let id = connection.send_request(&method, Some(params), share, Box::new(then));
         match (self.state().calls.sent.get_mut(&number), id) {
-            (Some(at), id) => *at = id,
+            (Some(sent_id), id) => *sent_id = id,
             // The call was cancelled while it was being sent, or has already been answered.
-            (None, Some(id)) => connection.withdraw(id, None),
+            (None, Some(id)) => connection.send_cancelled(id, None),
             (None, None) => {}
         }
     }
 
     /// Handles the server's response: answers the core, or asks the client for the required input.
-    fn answered(
+    fn handle_response(
         self: &Arc<Self>,
         connection: &ServerConnection,
         number: u64,
         call: InputCall,
         answer: ServerAnswer,
-        held: MemoryShare,
+        share: MemoryShare,
     ) {
         self.state().calls.sent.remove(&number);
         let ServerAnswer::Response(Response::Result(result)) = &answer else {
-            return (call.then)(answer, held);
+            return (call.then)(answer, share);
         };
-        let required: Required = match serde_json::from_str(result.get()) {
+        let required: CallResult = match serde_json::from_str(result.get()) {
             Ok(required) => required,
             Err(problem) => return call.fail(format!("its result is invalid: {problem}")),
         };
         match required.result_type.as_deref() {
-            None | Some("complete") => (call.then)(answer, held),
+            None | Some("complete") => (call.then)(answer, share),
             Some("input_required") => {
-                if let Err((call, why)) = self.require(connection, number, call, required) {
+                if let Err((call, why)) = self.request_input(connection, number, call, required) {
                     call.fail(why);
                 }
             }
@@ -149,16 +149,16 @@ impl StatelessServer {
     }
 
     /// Asks the client for the required input.
-    fn require(
+    fn request_input(
         self: &Arc<Self>,
         connection: &ServerConnection,
         number: u64,
         mut call: InputCall,
-        required: Required,
+        required: CallResult,
     ) -> Result<(), (InputCall, String)> {
         call.rounds += 1;
         let requests = required.input_requests.unwrap_or_default();
-        let problem = if !WITH_INPUT.contains(&call.method.as_str()) {
+        let problem = if !INPUT_METHODS.contains(&call.method.as_str()) {
             Some(format!("`{}` does not accept input", call.method))
         } else if call.rounds > MAX_ROUNDS {
             Some(format!("it asked {MAX_ROUNDS} times in one call"))
@@ -172,7 +172,7 @@ impl StatelessServer {
         if let Some(problem) = problem {
             return Err((call, problem));
         }
-        let mut waiting = Waiting {
+        let mut waiting = WaitingCall {
             call,
             state: required.request_state,
             responses: Fields::default(),
@@ -187,9 +187,9 @@ impl StatelessServer {
                 }
             };
             if request.method == "roots/list" {
-                let roots = to_raw_value(&self.client_side.roots.roots());
+                let roots = to_raw_value(&self.client.roots.roots());
                 waiting.responses.set(name, roots.unwrap_or_else(|_| RawValue::NULL.to_owned()));
-            } else if self.client_side.client_takes.borrow().contains(&request.method) {
+            } else if self.client.client_supports.borrow().contains(&request.method) {
                 let id = self.next_request();
                 waiting.open.insert(id.clone(), name.to_owned());
                 for_client.push((id, request));
@@ -199,26 +199,26 @@ impl StatelessServer {
             }
         }
         if for_client.is_empty() {
-            let has_answers = waiting.responses.iter().next().is_some();
-            self.retry(connection.clone(), number, waiting, has_answers);
+            let has_responses = waiting.responses.iter().next().is_some();
+            self.retry(connection.clone(), number, waiting, has_responses);
             return Ok(());
         }
         self.state().calls.waiting.insert(number, waiting);
         for (id, InputRequest { method, params }) in for_client {
             if method == SAMPLING {
-                let request = SamplingRequest { id, params, held: None, connection: connection.clone() };
+                let request = SamplingRequest { id, params, share: None, connection: connection.clone() };
                 // Sending fails only if the session is closed.
-                let _ = self.client_side.sampling.send(request);
+                let _ = self.client.sampling.send(request);
                 continue;
             }
-            connection.asks_client(id.clone(), ClientRequest::of(&method, params.as_deref()));
-            self.client_side.client.send(request_parts(&id, &method, params));
+            connection.add_client_request(id.clone(), ClientRequest::new(&method, params.as_deref()));
+            self.client.outbox.send(request_parts(&id, &method, params));
         }
         Ok(())
     }
 
     /// Handles the client's response if it answers one of our requests, and returns it otherwise.
-    pub(in crate::server) fn responded(
+    pub(in crate::server) fn handle_client_response(
         self: &Arc<Self>,
         connection: &ServerConnection,
         id: &Id,
@@ -254,12 +254,12 @@ impl StatelessServer {
         self: &Arc<Self>,
         connection: ServerConnection,
         number: u64,
-        waiting: Waiting,
-        has_answers: bool,
+        waiting: WaitingCall,
+        has_responses: bool,
     ) {
-        let Waiting { call, state, responses, .. } = waiting;
+        let WaitingCall { call, state, responses, .. } = waiting;
         let params = rewrite_params(Some(&call.params), |params, _| {
-            if let (true, Ok(responses)) = (has_answers, to_raw_value(&responses)) {
+            if let (true, Ok(responses)) = (has_responses, to_raw_value(&responses)) {
                 params.set("inputResponses", responses);
             }
             if let Some(state) = state {
@@ -270,17 +270,17 @@ impl StatelessServer {
             Ok(params) => params,
             Err(problem) => return call.fail(format!("failed to serialize the call: {problem}")),
         };
-        if has_answers {
+        if has_responses {
             return self.send(&connection, number, params, call);
         }
-        let [first, longest] = PAUSES;
-        let pause = first.saturating_mul(1 << call.rounds.min(8)).min(longest);
+        let [first, longest] = RETRY_DELAYS;
+        let delay = first.saturating_mul(1 << call.rounds.min(8)).min(longest);
         // The call can be cancelled during the delay.
         self.state().calls.sent.insert(number, None);
         let stateless = self.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(delay).await;
             if stateless.state().calls.sent.contains_key(&number) {
                 stateless.send(&connection, number, params, call);
             }
@@ -294,7 +294,7 @@ impl StatelessServer {
         let waiting = state.calls.waiting.remove(&number);
         drop(state);
         if let Some(id) = sent {
-            connection.withdraw(id, reason);
+            connection.send_cancelled(id, reason);
         }
         if let Some(waiting) = waiting {
             self.cancel_requests(waiting.open.keys());
@@ -307,12 +307,12 @@ impl StatelessServer {
             let Ok(id) = RawValue::from_string(id.as_json().to_owned()) else { continue };
             let params = to_raw_value(&json!({ "requestId": id })).ok();
             let line = notification_line("notifications/cancelled", params.as_deref());
-            self.client_side.client.send(Outgoing::line(line));
+            self.client.outbox.send(Outgoing::line(line));
         }
     }
 
     /// Fails all calls that are waiting for the client's input, when the connection closes.
-    pub(in crate::server) fn ended(&self, why: &NoAnswer) {
+    pub(in crate::server) fn fail_waiting(&self, why: &NoResponse) {
         let waiting = std::mem::take(&mut self.state().calls.waiting);
         for (_, waiting) in waiting {
             self.cancel_requests(waiting.open.keys());
@@ -323,6 +323,6 @@ impl StatelessServer {
     fn next_request(&self) -> Id {
         let mut state = self.state();
         state.calls.last_request += 1;
-        Id::text(&format!("ironcurtain-input:{}", state.calls.last_request))
+        Id::from_string(&format!("ironcurtain-input:{}", state.calls.last_request))
     }
 }

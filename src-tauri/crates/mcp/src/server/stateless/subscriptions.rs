@@ -13,7 +13,7 @@ const MAX_RESOURCES: usize = 1000;
 pub(super) struct Subscriptions {
     /// Filter fields of the notifications that the server supports.
     kinds: Vec<&'static str>,
-    tells_of_resources: bool,
+    supports_resources: bool,
     uris: BTreeSet<String>,
     /// Request id of the open subscription.
     id: Option<u64>,
@@ -21,33 +21,36 @@ pub(super) struct Subscriptions {
 
 impl Subscriptions {
     /// Creates the subscription from the server's `server/discover` response.
-    pub(super) fn of(discovered: &RawValue) -> Self {
+    pub(super) fn from_discovery(discovered: &RawValue) -> Self {
         let read = |raw: Option<&RawValue>| -> Fields {
             raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
         };
         let capabilities = read(read(Some(discovered)).get("capabilities"));
-        let has = |of: &str, what: &str| {
-            read(capabilities.get(of)).get(what).is_some_and(|raw| raw.get() == "true")
+        let has = |capability: &str, flag: &str| {
+            read(capabilities.get(capability)).get(flag).is_some_and(|raw| raw.get() == "true")
         };
         let kinds = [
             ("tools", "toolsListChanged"),
             ("prompts", "promptsListChanged"),
             ("resources", "resourcesListChanged"),
         ];
-        let kinds =
-            kinds.into_iter().filter(|(of, _)| has(of, "listChanged")).map(|(_, name)| name).collect();
-        Self { kinds, tells_of_resources: has("resources", "subscribe"), uris: BTreeSet::new(), id: None }
+        let kinds = kinds
+            .into_iter()
+            .filter(|(capability, _)| has(capability, "listChanged"))
+            .map(|(_, name)| name)
+            .collect();
+        Self { kinds, supports_resources: has("resources", "subscribe"), uris: BTreeSet::new(), id: None }
     }
 
     /// Follows or unfollows a resource. Returns `Some(true)` if the subscription changed, or `None` if the server does
     /// not support resource subscriptions.
-    pub(super) fn follow(&mut self, is_wanted: bool, params: Option<&RawValue>) -> Option<bool> {
-        if !self.tells_of_resources {
+    pub(super) fn set_followed(&mut self, is_followed: bool, params: Option<&RawValue>) -> Option<bool> {
+        if !self.supports_resources {
             return None;
         }
         let params: Fields = serde_json::from_str(params?.get()).ok()?;
         let uri: String = serde_json::from_str(params.get("uri")?.get()).ok()?;
-        Some(match is_wanted {
+        Some(match is_followed {
             true => self.uris.len() < MAX_RESOURCES && self.uris.insert(uri),
             false => self.uris.remove(&uri),
         })
@@ -67,7 +70,7 @@ impl Subscriptions {
     }
 
     /// Records a new subscription request. Returns the id of the request that it replaces.
-    pub(super) fn began(&mut self, id: u64) -> Option<u64> {
+    pub(super) fn set_request(&mut self, id: u64) -> Option<u64> {
         self.id.replace(id)
     }
 }

@@ -1,75 +1,75 @@
 //! Tests of servers that require input, within and beyond the limits.
 
 use super::*;
-use crate::server::{ClientAnswer, ConnectionOptions, NoAnswer, ServerRequest};
-use crate::wire::{Id, Input, Memory, Output};
+use crate::server::{ClientAnswer, ConnectionOptions, NoResponse, ServerRequest};
+use crate::wire::{Id, Input, MemoryBudget, Output};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use tokio::sync::oneshot;
 
 /// Conversation with a server that the test controls.
-struct Talk {
+struct TestConversation {
     connection: ServerConnection,
-    heard: BufReader<PipeReader>,
-    says: PipeWriter,
+    received: BufReader<PipeReader>,
+    stdout: PipeWriter,
     client: BufReader<PipeReader>,
     /// Kept alive with the conversation.
     _kept: Vec<Box<dyn std::any::Any>>,
 }
 
-impl Talk {
+impl TestConversation {
     fn new() -> Self {
-        let (heard, stdin) = std::io::pipe().unwrap();
-        let (stdout, says) = std::io::pipe().unwrap();
-        let (to_client, way) = std::io::pipe().unwrap();
+        let (received, stdin) = std::io::pipe().unwrap();
+        let (from_server, stdout) = std::io::pipe().unwrap();
+        let (to_client, client_pipe) = std::io::pipe().unwrap();
         let roots: Arc<dyn RootsSource> = Arc::new(crate::server::RootList::default());
-        let takes = HashSet::from(["elicitation/create".to_owned()]);
-        let (takes, client_takes) = watch::channel(takes);
+        let supported = HashSet::from(["elicitation/create".to_owned()]);
+        let (supported, client_supports) = watch::channel(supported);
         let (sampling, _) = mpsc::unbounded_channel();
-        let client = Outbox::new(Output::new(way.into()).unwrap());
-        let from_server = ConnectionOptions {
-            stdout: Input::new(stdout.into()).unwrap(),
+        let client = Outbox::new(Output::new(client_pipe.into()).unwrap());
+        let options = ConnectionOptions {
+            stdout: Input::new(from_server.into()).unwrap(),
             client: client.clone(),
-            memory: Memory::new(64, 16).allowance(1),
+            memory: MemoryBudget::new(64, 16).allowance(1),
             roots: roots.clone(),
-            client_takes: client_takes.clone(),
+            client_supports: client_supports.clone(),
             sampling: sampling.clone(),
-            noise: Arc::new(drop),
+            log_invalid: Arc::new(drop),
         };
-        let (connection, reading) = ServerConnection::start(Output::new(stdin.into()).unwrap(), from_server);
+        let (connection, reader_task) = ServerConnection::start(Output::new(stdin.into()).unwrap(), options);
         let raw = |value: Value| to_raw_value(&value).unwrap();
-        let stamp = Stamp::of(&raw(json!({ "capabilities": {}, "clientInfo": { "name": "c" } }))).unwrap();
-        let client_side = ClientSide { client, roots, client_takes, sampling };
-        connection.set_stateless(StatelessServer::new(
-            stamp,
-            client_side,
-            &raw(json!({ "capabilities": {} })),
-        ));
-        let kept: Vec<Box<dyn std::any::Any>> = vec![Box::new(takes), Box::new(reading)];
-        let (heard, client) = (BufReader::new(heard), BufReader::new(to_client));
-        Self { connection, heard, says, client, _kept: kept }
+        let meta =
+            MetaFields::from_initialize(&raw(json!({ "capabilities": {}, "clientInfo": { "name": "c" } })))
+                .unwrap();
+        let client = ClientHandle { outbox: client, roots, client_supports, sampling };
+        connection.set_stateless(StatelessServer::new(meta, client, &raw(json!({ "capabilities": {} }))));
+        let kept: Vec<Box<dyn std::any::Any>> = vec![Box::new(supported), Box::new(reader_task)];
+        let (received, client) = (BufReader::new(received), BufReader::new(to_client));
+        Self { connection, received, stdout, client, _kept: kept }
     }
 
     fn ask(&self, method: &str) -> oneshot::Receiver<ServerAnswer> {
         let (send, answer) = oneshot::channel();
         let params = to_raw_value(&json!({ "name": "t", "requestState": "forged" })).unwrap();
-        self.connection.ask(ServerRequest::unchecked(method, Some(params)), None, move |answer, _| {
-            drop(send.send(answer))
-        });
+        self.connection.forward_request(
+            ServerRequest::unchecked(method, Some(params)),
+            None,
+            move |answer, _| drop(send.send(answer)),
+        );
         answer
     }
 
     fn receives(&mut self) -> Value {
-        line_of(&mut self.heard)
+        read_line(&mut self.received)
     }
 
     fn answers(&mut self, to: &Value, result: &str) {
-        writeln!(self.says, "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", to["id"]).unwrap();
+        writeln!(self.stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", to["id"]).unwrap();
     }
 }
 
-fn line_of(from: &mut BufReader<PipeReader>) -> Value {
+fn read_line(from: &mut BufReader<PipeReader>) -> Value {
     let mut line = String::new();
     from.read_line(&mut line).unwrap();
     serde_json::from_str(&line).unwrap()
@@ -77,7 +77,7 @@ fn line_of(from: &mut BufReader<PipeReader>) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_excessive_or_malformed_input_request_fails_the_call() {
-    let mut talk = Talk::new();
+    let mut conversation = TestConversation::new();
     let many: serde_json::Map<String, Value> =
         (0..33).map(|n| (n.to_string(), json!({ "method": "roots/list" }))).collect();
     let required = |fields: Value| {
@@ -107,28 +107,30 @@ async fn an_excessive_or_malformed_input_request_fails_the_call() {
             "its result is invalid",
         ),
     ] {
-        let answer = talk.ask(method);
-        let heard = talk.receives();
-        assert_eq!(heard["params"].get("requestState"), None);
-        talk.answers(&heard, &result);
-        let ServerAnswer::Failed(NoAnswer::Input(why)) = answer.await.unwrap() else { panic!("{result}") };
+        let answer = conversation.ask(method);
+        let received = conversation.receives();
+        assert_eq!(received["params"].get("requestState"), None);
+        conversation.answers(&received, &result);
+        let ServerAnswer::Failed(NoResponse::InvalidInputRequest(why)) = answer.await.unwrap() else {
+            panic!("{result}")
+        };
         assert!(why.contains(because), "{why}");
     }
-    let answer = talk.ask("tools/call");
-    let heard = talk.receives();
-    talk.answers(&heard, r#"{"resultType":"complete","n":1.0}"#);
+    let answer = conversation.ask("tools/call");
+    let received = conversation.receives();
+    conversation.answers(&received, r#"{"resultType":"complete","n":1.0}"#);
     let ServerAnswer::Response(Response::Result(result)) = answer.await.unwrap() else { panic!() };
     assert_eq!(result.get(), r#"{"resultType":"complete","n":1.0}"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_retry_has_the_answers_and_the_servers_state() {
-    let mut talk = Talk::new();
-    let answer = talk.ask("tools/call");
-    let first = talk.receives();
+    let mut conversation = TestConversation::new();
+    let answer = conversation.ask("tools/call");
+    let first = conversation.receives();
     let asked = r#"{"resultType":"input_required","requestState":"\u0073 1","inputRequests":{"a":{"method":"elicitation/create","params":{"requestedSchema":{"properties":{"x":{}}},"n":1.0}},"r":{"method":"roots/list"}}}"#;
-    talk.answers(&first, asked);
-    let question = line_of(&mut talk.client);
+    conversation.answers(&first, asked);
+    let question = read_line(&mut conversation.client);
     assert_eq!(
         (&question["method"], &question["params"]),
         (
@@ -136,13 +138,13 @@ async fn a_retry_has_the_answers_and_the_servers_state() {
             &json!({ "requestedSchema": { "properties": { "x": {} } }, "n": 1.0 })
         )
     );
-    let id = Id::text(question["id"].as_str().unwrap());
+    let id = Id::from_string(question["id"].as_str().unwrap());
     let result = RawValue::from_string(r#"{"action":"accept","content":{"x":1.0}}"#.to_owned()).unwrap();
-    let request = talk.connection.take_client_request(&id).unwrap();
-    assert!(talk.connection.take_client_request(&id).is_none(), "it can be answered only once");
+    let request = conversation.connection.take_client_request(&id).unwrap();
+    assert!(conversation.connection.take_client_request(&id).is_none(), "it can be answered only once");
     let response = ClientAnswer::build(request.request(), &Response::Result(result));
     request.respond(response, None);
-    let second = talk.receives();
+    let second = conversation.receives();
     assert_ne!(first["id"], second["id"]);
     assert_eq!(second["params"]["requestState"], "s 1");
     assert_eq!(
@@ -150,31 +152,31 @@ async fn a_retry_has_the_answers_and_the_servers_state() {
         json!({ "action": "accept", "content": { "x": 1.0 } })
     );
     assert!(second["params"]["inputResponses"]["r"]["roots"].is_array(), "{second}");
-    talk.answers(&second, r#"{"content":[]}"#);
+    conversation.answers(&second, r#"{"content":[]}"#);
     assert!(matches!(answer.await.unwrap(), ServerAnswer::Response(Response::Result(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_request_with_our_id_is_refused_and_others_are_forwarded() {
-    let mut talk = Talk::new();
-    let _answer = talk.ask("tools/call");
-    let first = talk.receives();
+    let mut conversation = TestConversation::new();
+    let _answer = conversation.ask("tools/call");
+    let first = conversation.receives();
     let asks = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}"#;
-    talk.answers(&first, asks);
-    let ours = line_of(&mut talk.client)["id"].clone();
+    conversation.answers(&first, asks);
+    let ours = read_line(&mut conversation.client)["id"].clone();
     for id in [ours, json!("its own")] {
         let asked = json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {} });
-        writeln!(talk.says, "{asked}").unwrap();
+        writeln!(conversation.stdout, "{asked}").unwrap();
     }
-    let refused = talk.receives();
+    let refused = conversation.receives();
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("reserved for IronCurtain"), "{refused}");
-    assert_eq!(line_of(&mut talk.client)["id"], "its own");
+    assert_eq!(read_line(&mut conversation.client)["id"], "its own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_methods_of_a_handshake_client_are_refused() {
-    let mut talk = Talk::new();
+    let mut conversation = TestConversation::new();
     for (method, params) in [
         ("tools/call", json!({ "name": "t", "task": { "ttl": 1 } })),
         ("tasks/get", json!({ "taskId": "t" })),
@@ -182,32 +184,34 @@ async fn task_methods_of_a_handshake_client_are_refused() {
     ] {
         let (send, answer) = oneshot::channel();
         let params = to_raw_value(&params).unwrap();
-        talk.connection.ask(ServerRequest::unchecked(method, Some(params)), None, move |answer, _| {
-            drop(send.send(answer))
-        });
+        conversation.connection.forward_request(
+            ServerRequest::unchecked(method, Some(params)),
+            None,
+            move |answer, _| drop(send.send(answer)),
+        );
         let ServerAnswer::Response(Response::Error(error)) = answer.await.unwrap() else {
             panic!("{method}")
         };
         let expected = "does not support tasks of this protocol version; call without `task`";
         assert!(error.get().contains(expected), "{}", error.get());
     }
-    let _answer = talk.ask("tools/call");
-    assert_eq!(talk.receives()["method"], "tools/call");
+    let _answer = conversation.ask("tools/call");
+    assert_eq!(conversation.receives()["method"], "tools/call");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_fails_when_its_server_exits_during_an_input_request() {
-    let mut talk = Talk::new();
-    let answer = talk.ask("tools/call");
-    let first = talk.receives();
-    talk.answers(
+    let mut conversation = TestConversation::new();
+    let answer = conversation.ask("tools/call");
+    let first = conversation.receives();
+    conversation.answers(
         &first,
         r#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}"#,
     );
-    let question = line_of(&mut talk.client);
-    drop(talk.says);
-    assert!(matches!(answer.await.unwrap(), ServerAnswer::Failed(NoAnswer::Ended(_))));
-    let over = line_of(&mut talk.client);
+    let question = read_line(&mut conversation.client);
+    drop(conversation.stdout);
+    assert!(matches!(answer.await.unwrap(), ServerAnswer::Failed(NoResponse::ServerExited(_))));
+    let over = read_line(&mut conversation.client);
     assert_eq!(
         (&over["method"], &over["params"]["requestId"]),
         (&json!("notifications/cancelled"), &question["id"])
@@ -222,10 +226,10 @@ proptest! {
         prop_assume!(kind != "input_required");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut talk = Talk::new();
-            let answer = talk.ask("tools/call");
-            let heard = talk.receives();
-            talk.answers(&heard, &json!({ "resultType": kind, "requestState": state, "inputRequests": junk }).to_string());
+            let mut conversation = TestConversation::new();
+            let answer = conversation.ask("tools/call");
+            let received = conversation.receives();
+            conversation.answers(&received, &json!({ "resultType": kind, "requestState": state, "inputRequests": junk }).to_string());
             answer.await.unwrap();
         });
     }

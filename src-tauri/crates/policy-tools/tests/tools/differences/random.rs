@@ -120,12 +120,12 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
     let urls = HOSTS.iter().map(|host| format!("https://{host}"));
     let paths = PATHS.iter().map(|path| (*path).to_owned());
     let words = HOSTS.iter().chain(&WORDS).map(|word| (*word).to_owned());
-    let paths = held(paths.chain(["/z/z".to_owned()]).collect());
-    let urls = held(
+    let paths = string_or_list(paths.chain(["/z/z".to_owned()]).collect());
+    let urls = string_or_list(
         urls.chain(["https://z.example", "zoe", "nowhere:", "https://a.org/O/R.git"].map(str::to_owned))
             .collect(),
     );
-    let words = held(
+    let words = string_or_list(
         words
             .chain(["z.example", "zoe@z.example", "no host", "ANN@A.ORG", "D.org"].map(str::to_owned))
             .collect(),
@@ -154,10 +154,10 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
     })
 }
 
-/// Generates one text, or a list of up to two texts.
-fn held(texts: Vec<String>) -> BoxedStrategy<Value> {
-    let text = prop::sample::select(texts);
-    let several = prop::collection::vec(text.clone(), 0..3).prop_map(|texts| json!(texts));
+/// Generates a string, or a list of up to two strings.
+fn string_or_list(strings: Vec<String>) -> BoxedStrategy<Value> {
+    let text = prop::sample::select(strings);
+    let several = prop::collection::vec(text.clone(), 0..3).prop_map(|strings| json!(strings));
     prop_oneof![3 => text.prop_map(|text| json!(text)), 2 => several].boxed()
 }
 
@@ -175,14 +175,14 @@ fn outcome(
         _ => Some(Fact::Plain),
     });
     let call = plan.resolve(facts.collect::<Option<Vec<_>>>()?).ok()?;
-    let gates = AllowedHosts::default();
-    let context = Context::new(ProtectedPaths::NOTHING, &gates);
+    let allowed_hosts = AllowedHosts::default();
+    let context = Context::new(ProtectedPaths::NOTHING, &allowed_hosts);
     let verdict = judge(policy, &context, call);
-    Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))
+    Some((ProbeOutcome::from_verdict(&verdict), verdict.rule().to_owned()))
 }
 
 /// Returns the arguments, without those that the tool does not have.
-fn of_tool(annotations: &Annotations, tool: &str, arguments: &Value) -> Value {
+fn accepted_arguments(annotations: &Annotations, tool: &str, arguments: &Value) -> Value {
     let known = annotations.get("s", tool).unwrap();
     let given = known
         .arguments
@@ -221,7 +221,7 @@ proptest! {
         }
         let reported: BTreeSet<_> = found.decisions.iter().map(|it| (it.tool.as_str(), it.is_looser())).collect();
         for (tool, arguments) in &calls {
-            let arguments = of_tool(&annotations, tool, arguments);
+            let arguments = accepted_arguments(&annotations, tool, arguments);
             let judged = |policy: &Policy| outcome(policy, &annotations, tool, &arguments).map(|(outcome, _)| outcome);
             if let (Some(before), Some(after)) = (judged(&old), judged(&new)) {
                 prop_assert!(before == after || reported.contains(&(*tool, after < before)), "{tool} {arguments}: {before:?} {after:?}");

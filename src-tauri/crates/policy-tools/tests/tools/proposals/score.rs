@@ -74,7 +74,7 @@ impl Score {
         self.tools += 1;
         let arguments = match proposal {
             Proposal::Annotated { arguments, .. } => arguments,
-            Proposal::LeftOut { reason } => return self.left_out.push(format!("{tool}: {reason}")),
+            Proposal::Unsupported { reason } => return self.left_out.push(format!("{tool}: {reason}")),
         };
         for (name, roles) in &known.arguments {
             let proposed = arguments.iter().find(|argument| *argument.name == **name);
@@ -82,7 +82,7 @@ impl Score {
         }
     }
 
-    fn argument(&mut self, place: &str, known: &[Role], proposed: Option<&ProposedArgument>) {
+    fn argument(&mut self, location: &str, known: &[Role], proposed: Option<&ProposedArgument>) {
         self.arguments += 1;
         let roles = proposed.map(|argument| argument.roles.clone()).unwrap_or_default();
         for role in Role::ALL {
@@ -98,7 +98,7 @@ impl Score {
         self.paths += usize::from(is_path(known));
         let named = |roles: &[Role]| roles.iter().map(|role| role.name()).collect::<Vec<_>>().join(" ");
         let why = proposed.map_or("no such argument", |argument| argument.reason.as_str());
-        let difference = format!("{place}: {} instead of {} ({why})", named(&roles), named(known));
+        let difference = format!("{location}: {} instead of {} ({why})", named(&roles), named(known));
         if is_path(known) && !is_path(&roles) {
             self.missed_paths.push(difference);
         } else if known.iter().any(|role| !roles.contains(role))

@@ -1,4 +1,4 @@
-//! Recreates the files of the existing system's cases in a separate folder, and supplies facts about them and git.
+//! Recreates the files of the existing system's cases in a separate folder and supplies facts about them and git.
 
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{CallPlan, Denial, Fact, PlannedValue};

@@ -9,18 +9,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Baseline, Recording};
+use super::{Baseline, BaselineInputs};
 use crate::{
     autostart::{
         config_references::ConfigReferences,
         git::{self, TargetFinder},
-        links::{is_linked, links_in, way},
+        links::{contains_symlink, find_symlinks, resolution_steps},
         name_table::{ContentCheck, GIT_PROGRAM, GIT_TEMPLATE, HOOK_FOLDER, KnownName, home_names},
-        name_text::raw,
-        paths::{above, join, last},
+        name_text::to_os_str,
+        paths::{file_name, join, parent},
         reopened_folders::open_folder,
     },
-    place::{is_at_or_below, is_below},
+    nofollow::{is_at_or_below, is_below},
 };
 
 /// Time limit for reading repository configurations.
@@ -34,11 +34,11 @@ pub(in crate::autostart) struct ReferencedPaths {
     root: String,
     paths: BTreeMap<String, KnownName>,
     /// Top folders of the work trees that were found. Each contains a `.git`.
-    pub(super) tops: Vec<String>,
+    pub(super) work_trees: Vec<String>,
 }
 
 /// Git folders of a work tree.
-struct GitPlaces {
+struct GitDirs {
     own: String,
     /// Folder with the hooks and configuration, which other work trees may share.
     common: String,
@@ -46,13 +46,13 @@ struct GitPlaces {
 
 impl ReferencedPaths {
     /// Returns `true` if a path is a recorded reference, or a symlink in the path of a recorded reference.
-    pub(super) fn has(&self, path: &str) -> bool {
+    pub(super) fn contains(&self, path: &str) -> bool {
         self.paths.contains_key(path)
     }
 
     /// Records a reference to a path and to every symlink in that path.
-    pub(super) fn lead(&mut self, references: &mut ConfigReferences, path: &str, known: KnownName) {
-        let steps = way(path);
+    pub(super) fn add(&mut self, references: &mut ConfigReferences, path: &str, known: KnownName) {
+        let steps = resolution_steps(path);
         let real = steps.last().cloned().unwrap_or_default();
         for step in steps {
             let is_near = is_at_or_below(&step, &self.root) || is_at_or_below(&self.root, &step);
@@ -67,116 +67,120 @@ impl ReferencedPaths {
 
     /// Records the targets of symlinks in a hooks folder as programs.
     fn add_hook_targets(&mut self, references: &mut ConfigReferences, folder: &str) {
-        for link in links_in(folder) {
+        for link in find_symlinks(folder) {
             let known = if is_folder(&link) { GIT_TEMPLATE } else { GIT_PROGRAM };
-            self.lead(references, &link, known);
+            self.add(references, &link, known);
         }
     }
 }
 
-impl Recording<'_> {
+impl BaselineInputs<'_> {
     /// Records the references known before the root is walked: those in the user's git configuration, and the targets
     /// of symlinks in the home directory.
     pub(super) fn add_from_home(&mut self, root: &str) {
-        root.clone_into(&mut self.led.root);
+        root.clone_into(&mut self.referenced.root);
         let Some(home) = self.names.home().map(str::to_owned) else { return };
         self.references.user.refresh(&home);
         for (path, known) in self.references.user.found.clone() {
-            self.led.lead(self.references, &path, known);
+            self.referenced.add(self.references, &path, known);
         }
         for known in home_names() {
             let path = join(&home, known.name);
-            let links = if is_linked(&path) {
+            let links = if contains_symlink(&path) {
                 vec![path]
             } else if known.folder {
-                links_in(&path)
+                find_symlinks(&path)
             } else {
                 vec![]
             };
             // Includes only targets inside the root, for example an editor extension that the user is developing.
-            let is_inside = |link: &String| way(link).last().is_some_and(|real| is_below(real, root));
+            let is_inside =
+                |link: &String| resolution_steps(link).last().is_some_and(|real| is_below(real, root));
             for link in links.into_iter().filter(is_inside) {
-                self.led.lead(self.references, &link, KnownName { folder: is_folder(&link), ..known });
+                self.referenced.add(self.references, &link, KnownName { folder: is_folder(&link), ..known });
             }
         }
     }
 
     /// Records the references of the repository that contains the root, if any.
-    pub(super) fn add_from_around(&mut self, root: &str) {
+    pub(super) fn add_from_enclosing(&mut self, root: &str) {
         let folders = root.rmatch_indices('/').filter_map(|(end, _)| root.get(..end));
-        let top = folders.into_iter().find(|folder| is_there(&join(folder, ".git")));
-        if let Some(top) = top {
-            self.add_from_top(&mut BTreeSet::new(), top);
+        let work_tree = folders.into_iter().find(|folder| exists(&join(folder, ".git")));
+        if let Some(work_tree) = work_tree {
+            self.add_work_tree(&mut BTreeSet::new(), work_tree);
             for (path, known) in self.references.user.relative.clone() {
-                self.led.lead(self.references, &join(top, &path), known);
+                self.referenced.add(self.references, &join(work_tree, &path), known);
             }
         }
     }
 
-    /// Records the references in a work tree's repository, and adds its git folders to `places`.
-    fn add_from_top(&mut self, places: &mut BTreeSet<String>, top: &str) {
-        let Some(GitPlaces { own, common }) = git_places(top) else { return };
-        self.add_from_git(&common, &own, top);
-        places.extend([own, common]);
+    /// Records the references in a work tree's repository and adds its git folders to `seen_git_dirs`.
+    fn add_work_tree(&mut self, seen_git_dirs: &mut BTreeSet<String>, work_tree: &str) {
+        let Some(GitDirs { own, common }) = find_git_dirs(work_tree) else { return };
+        self.add_repository(&common, &own, work_tree);
+        seen_git_dirs.extend([own, common]);
     }
 
-    /// Records the references in a repository whose programs run in the folder `top`.
-    fn add_from_git(&mut self, common: &str, own: &str, top: &str) {
+    /// Records the references in a repository whose programs run in the folder `work_tree`.
+    fn add_repository(&mut self, common: &str, own: &str, work_tree: &str) {
         let mut finder = TargetFinder::new(self.names.home());
         for config in [join(common, "config"), join(own, "config.worktree")] {
             let text = git::read_config(&config).unwrap_or_default();
-            finder.add_config(&config, &text, Some(top));
+            finder.add_config(&config, &text, Some(work_tree));
         }
         for (path, known) in finder.found {
-            self.led.lead(self.references, &path, known);
+            self.referenced.add(self.references, &path, known);
         }
         let hooks = join(common, "hooks");
         if self.names.find(&hooks, |path| path == common).is_none() {
             return;
         }
-        if is_linked(&hooks) {
-            self.led.lead(self.references, &hooks, HOOK_FOLDER);
+        if contains_symlink(&hooks) {
+            self.referenced.add(self.references, &hooks, HOOK_FOLDER);
         } else {
-            self.led.add_hook_targets(self.references, &hooks);
+            self.referenced.add_hook_targets(self.references, &hooks);
         }
     }
 }
 
 impl Baseline {
     /// Makes every referenced file in the root read-only.
-    pub(super) fn close_referenced(&mut self, root: &str, recording: &mut Recording<'_>) {
-        let until = Instant::now() + MAX_DURATION;
-        let mut places = BTreeSet::new();
-        let tops = std::mem::take(&mut recording.led.tops);
+    pub(super) fn protect_referenced(&mut self, root: &str, inputs: &mut BaselineInputs<'_>) {
+        let deadline = Instant::now() + MAX_DURATION;
+        let mut seen_git_dirs = BTreeSet::new();
+        let work_trees = std::mem::take(&mut inputs.referenced.work_trees);
         let configs: Vec<String> =
-            self.entries.keys().filter(|path| last(path).starts_with("config")).cloned().collect();
-        for top in tops {
-            if Instant::now() > until {
-                return self.missed.push(format!("`{root}` has too many repositories"));
+            self.entries.keys().filter(|path| file_name(path).starts_with("config")).cloned().collect();
+        for work_tree in work_trees {
+            if Instant::now() > deadline {
+                return self.skipped.push(format!("`{root}` has too many repositories"));
             }
-            recording.add_from_top(&mut places, &top);
+            inputs.add_work_tree(&mut seen_git_dirs, &work_tree);
         }
         // Bare repositories have a configuration but no work tree.
-        for dir in configs.iter().map(|config| above(config)).collect::<BTreeSet<_>>() {
-            if recording.git_folders.holds(dir) && places.insert(dir.to_owned()) && Instant::now() <= until {
-                recording.add_from_git(dir, dir, dir);
+        for dir in configs.iter().map(|config| parent(config)).collect::<BTreeSet<_>>() {
+            if inputs.git_folders.contains(dir)
+                && seen_git_dirs.insert(dir.to_owned())
+                && Instant::now() <= deadline
+            {
+                inputs.add_repository(dir, dir, dir);
             }
         }
-        self.add_led_paths(root, recording);
+        self.protect_paths(root, inputs);
     }
 
-    fn add_led_paths(&mut self, root: &str, recording: &mut Recording<'_>) {
+    fn protect_paths(&mut self, root: &str, inputs: &mut BaselineInputs<'_>) {
         let mut done = BTreeSet::new();
         loop {
             let is_new = |path: &String| is_at_or_below(path, root) && path != root && !done.contains(path);
-            let next = recording.led.paths.iter().find(|(path, _)| is_new(path));
+            let next = inputs.referenced.paths.iter().find(|(path, _)| is_new(path));
             let Some((path, known)) = next.map(|(path, known)| (path.clone(), *known)) else { return };
             if !self.entries.contains_key(&path)
-                && let Ok(dir) = open_folder(above(&path))
+                && let Ok(dir) = open_folder(parent(&path))
             {
                 // Ignores the error: an unwatched folder is checked when the root is closed.
-                let _ = (recording.watch)(above(&path), &dir);
-                self.add(&dir, &path, &known, recording);
+                let _ = (inputs.watch)(parent(&path), &dir);
+                self.add(&dir, &path, &known, inputs);
             }
             done.insert(path);
         }
@@ -184,7 +188,7 @@ impl Baseline {
 }
 
 impl ConfigReferences {
-    /// Restores the journaled references of a killed process, and adds those in the user's current configuration.
+    /// Restores the journaled references of a killed process and adds those in the user's current configuration.
     pub(in crate::autostart) fn restore<'a>(
         &mut self,
         configs: impl Iterator<Item = (&'a str, &'a str)>,
@@ -192,7 +196,7 @@ impl ConfigReferences {
     ) {
         let mut finder = TargetFinder::new(home);
         for (path, text) in configs {
-            let folder = above(path);
+            let folder = parent(path);
             finder.add_config(path, text.as_bytes(), Some(folder.strip_suffix("/.git").unwrap_or(folder)));
         }
         if let Some(home) = home {
@@ -200,37 +204,37 @@ impl ConfigReferences {
         }
         let found = finder.found.into_iter().chain(self.user.found.clone());
         for (path, known) in found.collect::<Vec<_>>() {
-            way(&path).into_iter().for_each(|step| _ = self.insert((step, known)));
+            resolution_steps(&path).into_iter().for_each(|step| _ = self.insert((step, known)));
         }
     }
 }
 
-/// Returns the git folders of the work tree at `top`, whose `.git` may be a folder, file or symlink.
-fn git_places(top: &str) -> Option<GitPlaces> {
-    let git = join(top, ".git");
-    let own = if std::fs::metadata(&*raw(&git)).ok()?.is_dir() {
+/// Returns the git folders of the work tree at `work_tree`, whose `.git` may be a folder, file or symlink.
+fn find_git_dirs(work_tree: &str) -> Option<GitDirs> {
+    let git = join(work_tree, ".git");
+    let own = if std::fs::metadata(&*to_os_str(&git)).ok()?.is_dir() {
         git
     } else {
         let text = String::from_utf8(git::read_config(&git)?).ok()?;
-        in_folder(top, text.strip_prefix("gitdir:")?.trim())
+        resolve_in(work_tree, text.strip_prefix("gitdir:")?.trim())
     };
     let common = git::read_config(&join(&own, "commondir")).and_then(|text| String::from_utf8(text).ok());
-    let common = common.map_or_else(|| own.clone(), |text| in_folder(&own, text.trim()));
-    Some(GitPlaces { own: real(own), common: real(common) })
+    let common = common.map_or_else(|| own.clone(), |text| resolve_in(&own, text.trim()));
+    Some(GitDirs { own: final_target(own), common: final_target(common) })
 }
 
-fn in_folder(folder: &str, path: &str) -> String {
+fn resolve_in(folder: &str, path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { join(folder, path) }
 }
 
-fn real(path: String) -> String {
-    way(&path).pop().unwrap_or(path)
+fn final_target(path: String) -> String {
+    resolution_steps(&path).pop().unwrap_or(path)
 }
 
 fn is_folder(path: &str) -> bool {
-    std::fs::metadata(&*raw(path)).is_ok_and(|about| about.is_dir())
+    std::fs::metadata(&*to_os_str(path)).is_ok_and(|metadata| metadata.is_dir())
 }
 
-fn is_there(path: &str) -> bool {
-    std::fs::symlink_metadata(&*raw(path)).is_ok()
+fn exists(path: &str) -> bool {
+    std::fs::symlink_metadata(&*to_os_str(path)).is_ok()
 }

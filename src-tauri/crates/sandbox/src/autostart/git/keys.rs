@@ -3,13 +3,13 @@
 /// Context for paths in a configuration.
 pub(in crate::autostart) struct ConfigPaths<'a> {
     /// Returns `true` if all files at a path are checked, regardless of their names.
-    pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
+    pub(in crate::autostart) is_checked: &'a dyn Fn(&str) -> bool,
     /// Folder that contains the configuration.
     pub(in crate::autostart) folder: &'a str,
 }
 
 /// Sections in which any key can run a program or read a file.
-const SECTIONS: &[&str] = &[
+const PROGRAM_SECTIONS: &[&str] = &[
     "include",
     "includeif",
     // `protocol` enables transports. By default, git enables no transport that runs a command.
@@ -24,7 +24,7 @@ const SECTIONS: &[&str] = &[
 ];
 
 /// Keys that name a program or file, without their subsection.
-const KEYS: &[&str] = &[
+const PROGRAM_KEYS: &[&str] = &[
     "core.gitproxy",
     "core.hookspath",
     "core.fsmonitor",
@@ -55,7 +55,7 @@ const KEYS: &[&str] = &[
 ];
 
 /// Suffixes of keys whose value is a program, in git and its extensions.
-const ENDINGS: &[&str] = &[
+const PROGRAM_SUFFIXES: &[&str] = &[
     "askpass",
     "cmd",
     "command",
@@ -70,7 +70,7 @@ const ENDINGS: &[&str] = &[
 ];
 
 /// Keys whose value is a repository's URL.
-const ADDRESSES: &[&str] = &[
+const URL_KEYS: &[&str] = &[
     "remote.url",
     "remote.pushurl",
     "submodule.url",
@@ -80,11 +80,11 @@ const ADDRESSES: &[&str] = &[
 ];
 
 /// Git commands that a harmless alias can use, each with its permitted long options.
-const ALIASES: &[&str] = &[
+const HARMLESS_COMMANDS: &[&str] = &[
     "add", "branch", "checkout", "commit", "diff", "fetch", "log", "pull", "push", "reset", "restore",
     "show", "stash", "status", "switch", "tag",
 ];
-const OPTIONS: &[&str] = &[
+const HARMLESS_OPTIONS: &[&str] = &[
     "--all",
     "--amend",
     "--cached",
@@ -100,57 +100,60 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// Returns `true` if a key with this value makes git run a program. Both are in the format of `git config --list`.
-pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
+pub(super) fn may_run_program(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
     let in_section =
         |listed: &str| key.strip_prefix(listed).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    if SECTIONS.iter().any(|listed| in_section(listed)) || name.starts_with("annex-") {
+    if PROGRAM_SECTIONS.iter().any(|listed| in_section(listed)) || name.starts_with("annex-") {
         return true;
     }
-    let short = format!("{section}.{name}");
+    let bare_key = format!("{section}.{name}");
     if section == "alias" {
         return !is_plain_alias(value);
     }
-    if ADDRESSES.contains(&short.as_str()) {
-        return has_helper(value);
+    if URL_KEYS.contains(&bare_key.as_str()) {
+        return selects_remote_helper(value);
     }
-    match short.as_str() {
-        "core.worktree" => return !paths.lead_inside(value),
+    match bare_key.as_str() {
+        "core.worktree" => return !paths.resolves_inside(value),
         "submodule.update" => return value.trim_start().starts_with('!'),
         _ => {}
     }
-    names_program(key, value)
+    is_command_line(key, value)
 }
 
 /// Returns `true` if the value of a key is a command line.
-pub(super) fn names_program(key: &str, value: &str) -> bool {
+pub(super) fn is_command_line(key: &str, value: &str) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
-    let short = format!("{section}.{name}");
-    let named = KEYS.contains(&short.as_str())
+    let bare_key = format!("{section}.{name}");
+    let is_program_key = PROGRAM_KEYS.contains(&bare_key.as_str())
         || section == "pager"
-        || ENDINGS.iter().any(|ending| name.ends_with(ending));
+        || PROGRAM_SUFFIXES.iter().any(|ending| name.ends_with(ending));
     // An empty credential helper only clears the list of earlier helpers.
-    let says_whether =
-        ["pager", "color"].contains(&section) || short == "core.fsmonitor" || name.ends_with("exec");
-    named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
+    let can_be_boolean =
+        ["pager", "color"].contains(&section) || bare_key == "core.fsmonitor" || name.ends_with("exec");
+    is_program_key
+        && !(can_be_boolean && is_boolean(value))
+        && !(bare_key == "credential.helper" && value.is_empty())
 }
 
 /// Returns `true` if a configuration contains a key that makes git run a program or read a file. A text search
 /// suffices, because git's syntax has no escapes in keys.
-pub(super) fn may_run(text: &[u8]) -> bool {
+pub(super) fn may_run_programs(text: &[u8]) -> bool {
     if super::plain::is_harmless(text) {
         return false;
     }
     let lower = text.to_ascii_lowercase();
-    let names = KEYS.iter().filter_map(|key| key.rsplit('.').next());
-    let mut words = names.chain(ENDINGS.iter().copied()).chain(["include", "alias", "pager", "update"]);
+    let names = PROGRAM_KEYS.iter().filter_map(|key| key.rsplit('.').next());
+    let mut words =
+        names.chain(PROGRAM_SUFFIXES.iter().copied()).chain(["include", "alias", "pager", "update"]);
     words.any(|word| lower.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
 /// Returns `true` if a URL selects a remote helper, such as `ext::`, or looks like an option.
-fn has_helper(address: &str) -> bool {
+fn selects_remote_helper(address: &str) -> bool {
     address.split_once("::").is_some_and(|(helper, _)| !helper.contains(['/', '[', '@']))
         || address.starts_with('-')
 }
@@ -158,9 +161,10 @@ fn has_helper(address: &str) -> bool {
 fn is_plain_alias(value: &str) -> bool {
     let mut words = value.split_whitespace();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@{}^~/:%".contains(&byte);
-    words.next().is_some_and(|word| ALIASES.contains(&word))
-        && words
-            .all(|word| word.bytes().all(is_plain) && (!word.starts_with("--") || OPTIONS.contains(&word)))
+    words.next().is_some_and(|word| HARMLESS_COMMANDS.contains(&word))
+        && words.all(|word| {
+            word.bytes().all(is_plain) && (!word.starts_with("--") || HARMLESS_OPTIONS.contains(&word))
+        })
 }
 
 fn is_boolean(value: &str) -> bool {
@@ -169,8 +173,8 @@ fn is_boolean(value: &str) -> bool {
 
 impl ConfigPaths<'_> {
     /// Returns `true` if a path in the configuration leads to a place where all files are checked.
-    pub(in crate::autostart) fn lead_inside(&self, path: &str) -> bool {
-        resolve(self.folder, path).is_some_and(|path| (self.inside)(&path))
+    pub(in crate::autostart) fn resolves_inside(&self, path: &str) -> bool {
+        resolve(self.folder, path).is_some_and(|path| (self.is_checked)(&path))
     }
 }
 

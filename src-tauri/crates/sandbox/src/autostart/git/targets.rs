@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{keys, read_config, settings};
+use super::{keys, parse_config, read_config};
 use crate::autostart::{
-    name_table::{FURTHER_CONFIG, GIT_PROGRAM, GIT_TEMPLATE, HOOK_FOLDER, KnownName},
-    paths::{above, join},
+    name_table::{GIT_PROGRAM, GIT_TEMPLATE, HOOK_FOLDER, INCLUDED_CONFIG, KnownName},
+    paths::{join, parent},
 };
 
 /// Maximum number of configurations read per repository, and for the user's own configuration.
@@ -47,11 +47,11 @@ impl<'a> TargetFinder<'a> {
     /// Adds the paths to which the configuration at `path` refers. `top` is the folder in which git runs programs, or
     /// `None` if there are several.
     pub(in crate::autostart) fn add_config(&mut self, path: &str, text: &[u8], top: Option<&str>) {
-        if !self.seen.insert((path.to_owned(), top.map(str::to_owned))) || !keys::may_run(text) {
+        if !self.seen.insert((path.to_owned(), top.map(str::to_owned))) || !keys::may_run_programs(text) {
             return;
         }
         // Git does nothing if it cannot parse its configuration.
-        for (key, values) in settings(text).unwrap_or_default() {
+        for (key, values) in parse_config(text).unwrap_or_default() {
             values.iter().for_each(|value| self.add_setting(path, &key, value, top));
         }
     }
@@ -64,24 +64,24 @@ impl<'a> TargetFinder<'a> {
         value: &str,
         top: Option<&str>,
     ) {
-        match meaning(key, value) {
+        match classify(key, value) {
             ConfigValue::Nothing => {}
             ConfigValue::Include => self.include(config, value, top),
             ConfigValue::Hooks => self.add(value, HOOK_FOLDER, top),
             ConfigValue::Template => self.add(value, GIT_TEMPLATE, top),
             ConfigValue::Command(command) => {
-                programs(command).iter().for_each(|program| self.add(program, GIT_PROGRAM, top));
+                program_paths(command).iter().for_each(|program| self.add(program, GIT_PROGRAM, top));
             }
         }
     }
 
     fn include(&mut self, config: &str, value: &str, top: Option<&str>) {
-        let Some(path) = self.absolute(value, Some(above(config))) else { return };
+        let Some(path) = self.absolute(value, Some(parent(config))) else { return };
         if self.seen.len() >= MAX_CONFIGS {
             return;
         }
         let text = read_config(&path);
-        self.push(path.clone(), FURTHER_CONFIG);
+        self.push(path.clone(), INCLUDED_CONFIG);
         self.add_config(&path, &text.unwrap_or_default(), top);
     }
 
@@ -89,7 +89,7 @@ impl<'a> TargetFinder<'a> {
         match self.absolute(value, top) {
             Some(path) => self.push(path, known),
             None if top.is_none() && self.relative.len() < MAX_TARGETS => {
-                self.relative.extend(tidied(value).map(|path| (path, known)));
+                self.relative.extend(normalize_relative(value).map(|path| (path, known)));
             }
             None => {}
         }
@@ -118,7 +118,7 @@ impl<'a> TargetFinder<'a> {
     }
 }
 
-fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
+fn classify<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
     let command = || value.strip_prefix('!').map_or(ConfigValue::Nothing, ConfigValue::Command);
     match key {
         "core.hookspath" => return ConfigValue::Hooks,
@@ -129,7 +129,7 @@ fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
         _ if key.starts_with("submodule.") && key.ends_with(".update") => return command(),
         _ => {}
     }
-    if keys::names_program(key, value) {
+    if keys::is_command_line(key, value) {
         return ConfigValue::Command(value.strip_prefix('!').unwrap_or(value));
     }
     ConfigValue::Nothing
@@ -139,19 +139,19 @@ fn meaning<'a>(key: &str, value: &'a str) -> ConfigValue<'a> {
 const INTERPRETERS: &[&str] =
     &["bash", "bun", "dash", "deno", "env", "exec", "node", "perl", "ruby", "sh", "sudo", "tsx", "uv", "zsh"];
 /// Shell words that can precede a command name.
-const STARTS: &[&str] = &["!", "(", "{", "|", "||", "&&", ";", "do", "else", "if", "then", "while"];
+const COMMAND_STARTS: &[&str] = &["!", "(", "{", "|", "||", "&&", ";", "do", "else", "if", "then", "while"];
 
 /// Returns the program paths in a shell command. Bare names, which the shell looks up in `PATH`, are returned only
 /// after an interpreter.
-fn programs(command: &str) -> Vec<String> {
+fn program_paths(command: &str) -> Vec<String> {
     let command = command.replace("$(git rev-parse --show-toplevel)", ".");
     let mut found = Vec::new();
     let (mut is_program, mut is_script) = (true, false);
     for word in command.split_whitespace() {
-        let ends = word.ends_with(';');
+        let ends_command = word.ends_with(';');
         let word = word.trim_matches(['"', '\'', ';', '(', ')']);
         let is_option = word.starts_with('-') || word.split('/').next().unwrap_or_default().contains('=');
-        if STARTS.contains(&word) || word.is_empty() {
+        if COMMAND_STARTS.contains(&word) || word.is_empty() {
             (is_program, is_script) = (true, false);
         } else if (is_program || is_script) && !is_option {
             let name = word.rsplit('/').next().unwrap_or_default();
@@ -161,7 +161,7 @@ fn programs(command: &str) -> Vec<String> {
             is_script = INTERPRETERS.contains(&name) || name.starts_with("python");
             is_program = false;
         }
-        if ends {
+        if ends_command {
             (is_program, is_script) = (true, false);
         }
     }
@@ -169,7 +169,7 @@ fn programs(command: &str) -> Vec<String> {
 }
 
 /// Normalizes a relative path. Returns `None` if the path leaves its folder or contains a shell expansion.
-fn tidied(value: &str) -> Option<String> {
+fn normalize_relative(value: &str) -> Option<String> {
     let parts: Vec<&str> = value.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let is_plain = |part: &&str| *part != ".." && !part.contains(['$', '%', '~', '*']);
     (!parts.is_empty() && parts.iter().all(is_plain)).then(|| parts.join("/"))

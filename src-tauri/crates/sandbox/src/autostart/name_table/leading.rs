@@ -1,25 +1,25 @@
 //! Names of folders that can contain autostart files.
 
-use super::{NameScope, is_git_by_name, lower, pattern::NamePattern, runs_later, table};
+use super::{NameScope, autostart_condition, is_git_by_name, lower, pattern::NamePattern, table};
 
 /// Returns `true` if other programs run the file at this path, or any file below it. A symlink here would make those
 /// programs run its target.
 pub fn leads_to_programs(path: &str, home: Option<&str>) -> bool {
-    if runs_later(path, home).is_some() {
+    if autostart_condition(path, home).is_some() {
         return true;
     }
     let lower = lower(path);
     table::names().any(|listed| {
-        let counts = |above: usize| {
+        let applies = |above: usize| {
             let above = path.get(..above).unwrap_or_default();
-            match listed.known.group.place {
+            match listed.known.group.scope {
                 NameScope::Any => true,
                 NameScope::Home => home == Some(above),
                 NameScope::Git => is_git_by_name(above),
             }
         };
         let folders = listed.pattern.match_indices('/').filter_map(|(at, _)| listed.pattern.get(..at));
-        folders.into_iter().any(|folder| NamePattern::new(folder).ends(&lower, &counts))
+        folders.into_iter().any(|folder| NamePattern::new(folder).matches_end(&lower, &applies))
     })
 }
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_listed_names_count_where_the_names_do() {
+    fn folders_of_listed_names_apply_where_the_names_do() {
         let leads = |path: &str| leads_to_programs(path, Some("/home/me"));
         for path in [
             "/p/.git",

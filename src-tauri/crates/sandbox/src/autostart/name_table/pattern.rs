@@ -18,29 +18,29 @@ impl NamePattern {
         self.parts.iter().filter(|part| **part != "**").count()
     }
 
-    /// Returns `true` if the pattern matches the end of the path, below a folder that `counts` accepts. `counts`
-    /// receives the length of the folder's path.
-    pub(super) fn ends(&self, path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
-        ends_in(&self.parts, path, counts)
+    /// Returns `true` if the pattern matches the end of the path, below a folder that `accepts_base` accepts.
+    /// `accepts_base` receives the length of the folder's path.
+    pub(super) fn matches_end(&self, path: &str, accepts_base: &dyn Fn(usize) -> bool) -> bool {
+        matches_suffix(&self.parts, path, accepts_base)
     }
 }
 
-/// Returns `true` if a text contains a wildcard.
+/// Returns `true` if a string contains a wildcard.
 pub(super) fn is_pattern(text: &str) -> bool {
     text.contains('*')
 }
 
-fn ends_in(parts: &[&str], path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
-    let Some((last, before)) = parts.split_last() else { return counts(path.len()) };
+fn matches_suffix(parts: &[&str], path: &str, accepts_base: &dyn Fn(usize) -> bool) -> bool {
+    let Some((last, before)) = parts.split_last() else { return accepts_base(path.len()) };
     let Some((above, name)) = path.rsplit_once('/') else { return *last == "**" && before.is_empty() };
     if *last == "**" {
-        return ends_in(before, path, counts) || ends_in(parts, above, counts);
+        return matches_suffix(before, path, accepts_base) || matches_suffix(parts, above, accepts_base);
     }
-    is_like(last, name) && ends_in(before, above, counts)
+    matches_name(last, name) && matches_suffix(before, above, accepts_base)
 }
 
 /// Returns `true` if a name matches a pattern without `**`.
-fn is_like(pattern: &str, name: &str) -> bool {
+fn matches_name(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(first) else { return false };
     let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn single_wildcard_stays_in_a_name_and_double_crosses_names() {
-        let ends = |pattern: &'static str, path: &str| NamePattern::new(pattern).ends(path, &|_| true);
+        let ends = |pattern: &'static str, path: &str| NamePattern::new(pattern).matches_end(path, &|_| true);
         for (pattern, path) in [
             ("site-packages/*.pth", "/p/site-packages/a.pth"),
             (".venv/**/*.pth", "/p/.venv/a.pth"),
@@ -78,9 +78,9 @@ mod tests {
     }
 
     #[test]
-    fn folder_above_must_count() {
+    fn base_folder_must_be_accepted() {
         let pattern = NamePattern::new(".local/**/*.desktop");
-        let ends = |path: &str| pattern.ends(path, &|above| path.get(..above) == Some("/home/me"));
+        let ends = |path: &str| pattern.matches_end(path, &|above| path.get(..above) == Some("/home/me"));
         assert!(ends("/home/me/.local/a/b.desktop"));
         assert!(!ends("/home/me/x/.local/a/b.desktop"));
         assert_eq!(pattern.depth(), 2);

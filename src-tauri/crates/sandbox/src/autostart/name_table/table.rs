@@ -14,7 +14,8 @@ const LIST: &str = include_str!("names.json");
 #[serde(deny_unknown_fields)]
 pub(super) struct ListedGroup {
     when: &'static str,
-    place: NameScope,
+    #[serde(rename = "place")]
+    scope: NameScope,
     protection: Protection,
     #[serde(default)]
     check: ContentCheck,
@@ -48,7 +49,7 @@ pub(super) struct ListedName {
 static GROUPS: LazyLock<Vec<(NameGroup, ListedGroup)>> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "the list is part of the program, and a test parses it")]
     let listed: Vec<ListedGroup> = serde_json::from_str(LIST).expect("names.json is valid");
-    listed.into_iter().map(|group| (group.treatment(), group)).collect()
+    listed.into_iter().map(|group| (group.to_group(), group)).collect()
 });
 
 /// Returns all listed names.
@@ -63,37 +64,37 @@ pub(super) fn names() -> impl Iterator<Item = ListedName> {
 }
 
 impl ListedGroup {
-    fn treatment(&self) -> NameGroup {
-        let (closed, verdict, strict) = match self.protection {
-            Protection::Unasked => (true, RunVerdict::Unasked, true),
-            Protection::Asked => (true, RunVerdict::Listed, true),
-            Protection::Strict => (false, RunVerdict::Listed, true),
-            Protection::Listed | Protection::Installed => (false, RunVerdict::Listed, false),
+    fn to_group(&self) -> NameGroup {
+        let (read_only, verdict, strict) = match self.protection {
+            Protection::Unasked => (true, RunVerdict::Automatic, true),
+            Protection::Asked => (true, RunVerdict::Reported, true),
+            Protection::Strict => (false, RunVerdict::Reported, true),
+            Protection::Listed | Protection::Installed => (false, RunVerdict::Reported, false),
         };
         let installed = self.protection == Protection::Installed;
-        let Self { when, place, check, .. } = *self;
-        NameGroup { place, closed, verdict, check, strict, installed, when }
+        let Self { when, scope, check, .. } = *self;
+        NameGroup { scope, read_only, verdict, check, strict, installed, when }
     }
 }
 
-const UNASKED: NameGroup = NameGroup {
-    place: NameScope::Any,
-    closed: true,
-    verdict: RunVerdict::Unasked,
+const AUTOMATIC: NameGroup = NameGroup {
+    scope: NameScope::Any,
+    read_only: true,
+    verdict: RunVerdict::Automatic,
     check: ContentCheck::Always,
     strict: true,
     installed: false,
     when: "when you use git in this repository",
 };
 /// Hooks in any folder to which a git configuration or symlink refers.
-pub(super) static HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, ..UNASKED };
+pub(super) static HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, ..AUTOMATIC };
 /// Configurations that another git configuration includes.
-pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig, ..UNASKED };
+pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig, ..AUTOMATIC };
 /// Programs to which a git configuration or a symlink in a hooks folder refers.
-pub(super) static PROGRAM: NameGroup = UNASKED;
+pub(super) static PROGRAM: NameGroup = AUTOMATIC;
 /// Files at or below the paths that the user has denied.
 pub(super) static DENIED: NameGroup =
-    NameGroup { when: "when a program uses a path that you denied", ..UNASKED };
+    NameGroup { when: "when a program uses a path that you denied", ..AUTOMATIC };
 
 #[cfg(test)]
 mod tests {

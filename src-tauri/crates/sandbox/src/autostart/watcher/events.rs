@@ -9,31 +9,31 @@ use rustix::fs::{CWD, inotify::ReadFlags};
 
 use super::{
     Watcher,
-    folder_check::{AGAIN, APPEARED},
+    folder_check::{NEW_FOLDER_BOUNDS, RECHECK_BOUNDS},
 };
 use crate::{
     autostart::{
-        baseline::Cover,
+        baseline::CoverState,
         event_queue::{EventBatch, NameEvent},
         file_stamp::FileStamp,
-        paths::above,
+        paths::parent,
         reopened_folders::open_reopening,
     },
-    place::is_at_or_below,
+    nofollow::is_at_or_below,
 };
 
 /// Maximum number of consecutive reads. It suffices for all events queued before the first read.
 const MAX_READS: usize = 8;
 /// Maximum number of pending paths. If there are more, every root is checked instead.
 const MAX_PENDING: usize = 20_000;
-/// Maximum time spent on pending paths per call to [`work`](Watcher::work).
-const MAX_WORK: Duration = Duration::from_millis(100);
+/// Maximum time spent on pending paths per call to [`check_pending`](Watcher::check_pending).
+const MAX_CHECK_TIME: Duration = Duration::from_millis(100);
 
 /// Events that create or remove a name.
-const NAMES: ReadFlags =
+const NAME_EVENTS: ReadFlags =
     ReadFlags::CREATE.union(ReadFlags::DELETE).union(ReadFlags::MOVED_FROM).union(ReadFlags::MOVED_TO);
-const CAME: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO);
-const WENT: ReadFlags = ReadFlags::DELETE.union(ReadFlags::MOVED_FROM);
+const APPEARED_EVENTS: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO);
+const DISAPPEARED_EVENTS: ReadFlags = ReadFlags::DELETE.union(ReadFlags::MOVED_FROM);
 
 /// Paths that had events and have not been checked yet.
 #[derive(Debug, Default)]
@@ -63,98 +63,98 @@ impl Watcher {
     /// Reads all queued events, updates the covered names, and queues paths to check.
     pub(super) fn drain(&mut self) {
         for _ in 0..MAX_READS {
-            let EventBatch { happened, lost, more } = self.queue.read();
-            happened.into_iter().for_each(|happened| self.note(happened));
-            if lost || self.pending.folders.len() + self.pending.files.len() > MAX_PENDING {
+            let EventBatch { events, overflowed, has_more } = self.queue.read();
+            events.into_iter().for_each(|event| self.handle_event(event));
+            if overflowed || self.pending.folders.len() + self.pending.files.len() > MAX_PENDING {
                 self.check_everything();
             }
-            if !more {
+            if !has_more {
                 return;
             }
         }
     }
 
-    fn note(&mut self, NameEvent { path, what }: NameEvent) {
-        self.note_covers(&path, what);
-        if what.contains(ReadFlags::ISDIR) {
-            if what.intersects(WENT) {
-                self.queue.forget(&path);
+    fn handle_event(&mut self, NameEvent { path, flags }: NameEvent) {
+        self.update_masks(&path, flags);
+        if flags.contains(ReadFlags::ISDIR) {
+            if flags.intersects(DISAPPEARED_EVENTS) {
+                self.queue.unwatch_below(&path);
                 self.pending.folders.remove(&path);
             }
-            if what.contains(ReadFlags::MOVED_TO) {
+            if flags.contains(ReadFlags::MOVED_TO) {
                 let baselines = self.sandboxes.values_mut().flat_map(|sandbox| sandbox.roots.iter_mut());
-                let around = baselines.filter(|(root, _)| is_at_or_below(&path, root));
-                around.for_each(|(_, baseline)| baseline.moved(&path));
+                let containing = baselines.filter(|(root, _)| is_at_or_below(&path, root));
+                containing.for_each(|(_, baseline)| baseline.record_move(&path));
             }
-            if !what.intersects(CAME) {
+            if !flags.intersects(APPEARED_EVENTS) {
                 return;
             }
         }
         if self.git_folders.is_completed_by(&path) {
-            self.pending.folders.insert(above(&path).to_owned());
+            self.pending.folders.insert(parent(&path).to_owned());
         }
         let pending = &mut self.pending;
-        if what.contains(ReadFlags::ISDIR) { &mut pending.folders } else { &mut pending.files }.insert(path);
+        if flags.contains(ReadFlags::ISDIR) { &mut pending.folders } else { &mut pending.files }.insert(path);
     }
 
-    /// Checks pending paths for at most [`MAX_WORK`].
-    pub(super) fn work(&mut self) {
-        let until = Instant::now() + MAX_WORK;
-        while Instant::now() < until {
+    /// Checks pending paths for at most [`MAX_CHECK_TIME`].
+    pub(super) fn check_pending(&mut self) {
+        let deadline = Instant::now() + MAX_CHECK_TIME;
+        while Instant::now() < deadline {
             if let Some(folder) = self.pending.folders.pop_first() {
-                self.look_at(&folder);
+                self.check_pending_folder(&folder);
                 self.pending.forget_below(&folder);
             } else if let Some(file) = self.pending.files.pop_first() {
-                self.consider_at(&file);
+                self.check_path(&file);
             } else {
                 return;
             }
         }
     }
 
-    fn look_at(&mut self, folder: &str) {
+    fn check_pending_folder(&mut self, folder: &str) {
         if self.is_root(folder) {
-            self.look(folder, AGAIN);
-        } else if self.is_in_root(folder) && self.git_folders.is_entered(folder) {
-            self.consider_at(folder);
-            self.look(folder, APPEARED);
+            self.check_folder(folder, RECHECK_BOUNDS);
+        } else if self.is_in_root(folder) && self.git_folders.should_enter(folder) {
+            self.check_path(folder);
+            self.check_folder(folder, NEW_FOLDER_BOUNDS);
         }
     }
 
     /// Judges the file at a path.
-    pub(super) fn consider_at(&mut self, path: &str) {
+    pub(super) fn check_path(&mut self, path: &str) {
         if self.is_in_root(path)
-            && let Ok((dir, _shut)) = open_reopening(above(path))
+            && let Ok((dir, _reopened)) = open_reopening(parent(path))
         {
-            self.consider(&dir, path);
+            self.check_file(&dir, path);
         }
     }
 
     pub(super) fn is_in_root(&self, path: &str) -> bool {
-        self.sandboxes.values().any(|sandbox| sandbox.around(path).next().is_some())
+        self.sandboxes.values().any(|sandbox| sandbox.roots_containing(path).next().is_some())
     }
 
     /// Updates the covers of a path after an event.
-    fn note_covers(&mut self, path: &str, what: ReadFlags) {
+    fn update_masks(&mut self, path: &str, flags: ReadFlags) {
         for sandbox in self.sandboxes.values_mut() {
-            sandbox.uncovered |= what.intersects(NAMES) && sandbox.has_cover_below(path);
+            sandbox.uncovered |= flags.intersects(NAME_EVENTS) && sandbox.has_mask_below(path);
             for baseline in sandbox.roots.values_mut() {
                 let Some(entry) = baseline.entries.get_mut(path) else { continue };
-                let now = FileStamp::of(CWD, path).ok();
+                let now = FileStamp::at(CWD, path).ok();
                 let is_same = now.as_ref().is_some_and(|now| entry.stamp.is_same_file(now));
                 match entry.cover {
-                    Cover::None | Cover::Doubtful => {}
-                    Cover::Covered if what.contains(ReadFlags::MOVED_TO) => {
+                    CoverState::None | CoverState::Doubtful => {}
+                    CoverState::Covered if flags.contains(ReadFlags::MOVED_TO) => {
                         if let Some(stamp) = now.filter(|_| !is_same) {
-                            (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
+                            (entry.stamp, entry.cover) = (stamp, CoverState::Replaced);
                             // Ignores the error: without this entry, a later process judges the file like any other
                             // file.
-                            let _ = sandbox.journal.replaced(path, stamp);
+                            let _ = sandbox.journal.log_replaced(path, stamp);
                         }
                     }
                     // A program outside the sandbox wrote to the file.
-                    Cover::Covered if is_same => {}
-                    Cover::Covered | Cover::Replaced => entry.cover = Cover::Doubtful,
+                    CoverState::Covered if is_same => {}
+                    CoverState::Covered | CoverState::Replaced => entry.cover = CoverState::Doubtful,
                 }
             }
         }

@@ -4,23 +4,23 @@ use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 
-use super::{Watcher, folder_check::APPEARED, watched_sandbox::WatchedSandbox};
+use super::{Watcher, folder_check::NEW_FOLDER_BOUNDS, watched_sandbox::WatchedSandbox};
 use crate::{
     autostart::{
         AutostartMode, ChangeKind, Finding,
-        baseline::{BaselineDifference, MAX_KEPT_LEN, content},
-        budget::weight,
+        baseline::{BaselineDifference, MAX_KEPT_LEN, read_bounded},
+        budget::total_size,
         content::{FileVersions, judge},
         file_stamp::FileStamp,
-        folder_walk::{is_folder, shown},
+        folder_walk::{display_path, is_folder},
         git,
         name_table::{ContentCheck, KnownName, RunVerdict},
-        name_text::{path_text, raw, text},
-        paths::{above, last},
+        name_text::{from_os_bytes, from_os_path, to_os_str},
+        paths::{file_name, parent},
         quarantine::QuarantineSlot,
         reopened_folders::{open_folder, open_reopening},
     },
-    place::is_at_or_below,
+    nofollow::is_at_or_below,
 };
 
 /// Maximum number of files whose content is rechecked periodically.
@@ -31,7 +31,7 @@ const MAX_DIFFERENCE_LEN: usize = 4 << 10;
 /// Verdict on a path under the rules of one sandbox.
 struct RuleDecision {
     name: String,
-    row: KnownName,
+    known: KnownName,
     /// Length of the part of the path that matches the listed name.
     end: usize,
     /// New folder to report instead of the path.
@@ -42,38 +42,38 @@ struct RuleDecision {
 }
 
 impl Watcher {
-    /// Judges the file at `path` in the folder `dir`. Returns `true` if the file was moved away.
-    pub(super) fn consider(&mut self, dir: &OwnedFd, path: &str) -> bool {
-        let rows = self.rows(path);
-        if rows.is_empty() {
+    /// Judges the file at `path` in the folder `dir`. Returns `true` if the file was quarantined.
+    pub(super) fn check_file(&mut self, dir: &OwnedFd, path: &str) -> bool {
+        let matches = self.matches(path);
+        if matches.is_empty() {
             return false;
         }
-        let Ok(now) = FileStamp::of(dir, last(path)) else {
-            self.sandboxes.values_mut().for_each(|sandbox| _ = sandbox.left.remove(path));
+        let Ok(now) = FileStamp::at(dir, file_name(path)) else {
+            self.sandboxes.values_mut().for_each(|sandbox| _ = sandbox.autostart_files.remove(path));
             return false;
         };
         let text = OnceCell::new();
-        let text = || text.get_or_init(|| content(dir, last(path), git::MAX_LEN)).as_deref();
+        let text = || text.get_or_init(|| read_bounded(dir, file_name(path), git::MAX_LEN)).as_deref();
         let mut decisions = Vec::new();
-        for (name, row, end) in rows {
-            if now.is_dir && (end < path.len() || !row.folder) {
+        for (name, known, end) in matches {
+            if now.is_dir && (end < path.len() || !known.folder) {
                 continue;
             }
             let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
-            let is_config = row.group.check == ContentCheck::GitConfig && now.is_file;
-            let Some(BaselineDifference { change, before, is_known }) =
+            let is_config = known.group.check == ContentCheck::GitConfig && now.is_file;
+            let Some(BaselineDifference { change, before, is_certain }) =
                 sandbox.difference(path, &now, &text, is_config)
             else {
-                sandbox.left.remove(path);
+                sandbox.autostart_files.remove(path);
                 continue;
             };
             if now.is_dir {
-                decisions.extend(sandbox.folder_decision(name, path, (row, end), change));
+                decisions.extend(sandbox.folder_decision(name, path, (known, end), change));
                 continue;
             }
             let verdict = if !is_config {
-                self.verdict(&name, dir, path, &row, text(), before.as_deref())
-            } else if is_known {
+                self.verdict(&name, dir, path, &known, text(), before.as_deref())
+            } else if is_certain {
                 self.guard_config(&name, dir, path, before.as_deref(), text());
                 continue;
             } else {
@@ -81,30 +81,31 @@ impl Watcher {
             };
             // A file that the user may have written is reported but left in place.
             let verdict =
-                if !is_known && verdict == RunVerdict::Unasked { RunVerdict::Listed } else { verdict };
-            let folder = self.sandboxes.get(&name).and_then(|sandbox| sandbox.new_folder(path, &row, end));
-            decisions.push(RuleDecision { name, row, end, folder, verdict, change, before });
+                if !is_certain && verdict == RunVerdict::Automatic { RunVerdict::Reported } else { verdict };
+            let folder = self.sandboxes.get(&name).and_then(|sandbox| sandbox.new_folder(path, &known, end));
+            decisions.push(RuleDecision { name, known, end, folder, verdict, change, before });
         }
         if !now.is_dir && !decisions.is_empty() {
             self.watch_content(dir, path);
         }
-        self.follow(dir, path, decisions, &text)
+        self.apply_decisions(dir, path, decisions, &text)
     }
 
     /// Returns, for each sandbox that can write to a path, the matching name and the length of the matched part.
-    fn rows(&self, path: &str) -> Vec<(String, KnownName, usize)> {
-        let references = self.references.row(path);
-        let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
-        let rows = sandboxes.filter_map(|(name, sandbox)| {
-            let by_name = sandbox.names.find(path, |path| self.git_folders.holds(path));
+    fn matches(&self, path: &str) -> Vec<(String, KnownName, usize)> {
+        let references = self.references.find(path);
+        let sandboxes =
+            self.sandboxes.iter().filter(|(_, sandbox)| sandbox.roots_containing(path).next().is_some());
+        let matches = sandboxes.filter_map(|(name, sandbox)| {
+            let by_name = sandbox.names.find(path, |path| self.git_folders.contains(path));
             // A reference never weakens the verdict on the name itself.
-            let (row, end) = match by_name {
-                Some(named) if named.0.group.verdict == RunVerdict::Unasked => named,
+            let (known, end) = match by_name {
+                Some(listed) if listed.0.group.verdict == RunVerdict::Automatic => listed,
                 Some(_) | None => references.or(by_name)?,
             };
-            Some((name.clone(), row, end))
+            Some((name.clone(), known, end))
         });
-        rows.collect()
+        matches.collect()
     }
 
     fn verdict(
@@ -112,38 +113,38 @@ impl Watcher {
         name: &str,
         dir: &OwnedFd,
         path: &str,
-        row: &KnownName,
+        known: &KnownName,
         now: Option<&[u8]>,
         before: Option<&[u8]>,
     ) -> RunVerdict {
         let Some(sandbox) = self.sandboxes.get(name) else { return RunVerdict::Harmless };
-        let verdict = if row.group.check == ContentCheck::Redirect {
-            match target(dir, path, now) {
+        let verdict = if known.group.check == ContentCheck::Redirect {
+            match redirect_target(dir, path, now) {
                 RedirectTarget::Nothing => RunVerdict::Harmless,
                 // A complete repository needs no other folder.
                 RedirectTarget::At(_)
-                    if last(path).eq_ignore_ascii_case("commondir") && is_folder(dir, "objects") =>
+                    if file_name(path).eq_ignore_ascii_case("commondir") && is_folder(dir, "objects") =>
                 {
-                    RunVerdict::Unasked
+                    RunVerdict::Automatic
                 }
                 RedirectTarget::At(target)
-                    if sandbox.around(&target).next().is_some() && is_plain(&target) =>
+                    if sandbox.roots_containing(&target).next().is_some() && has_no_symlinks(&target) =>
                 {
                     // Everything in the target must be checked, regardless of its name.
                     if self.git_folders.insert(target.clone()) {
-                        self.look(&target, APPEARED);
+                        self.check_folder(&target, NEW_FOLDER_BOUNDS);
                     }
                     RunVerdict::Harmless
                 }
-                RedirectTarget::At(_) | RedirectTarget::Unknown => RunVerdict::Unasked,
+                RedirectTarget::At(_) | RedirectTarget::Unknown => RunVerdict::Automatic,
             }
         } else {
             let home = sandbox.rules.home.as_deref();
-            judge(row, FileVersions { path, now, before, home })
+            judge(known, FileVersions { path, now, before, home })
         };
         let Some(sandbox) = self.sandboxes.get(name) else { return verdict };
-        let strict = sandbox.rules.mode == AutostartMode::Strict && row.group.strict;
-        if strict && verdict == RunVerdict::Listed { RunVerdict::Unasked } else { verdict }
+        let strict = sandbox.rules.mode == AutostartMode::Strict && known.group.strict;
+        if strict && verdict == RunVerdict::Reported { RunVerdict::Automatic } else { verdict }
     }
 
     /// Starts rechecking a file that is judged by its content, because a program may still be writing to it.
@@ -151,9 +152,12 @@ impl Watcher {
         if self.contents.len() < MAX_CONTENTS {
             self.contents.insert(path.to_owned(), self.digest(dir, path));
         }
-        if let Ok(file) =
-            openat(dir, &*raw(last(path)), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
-            && let Err(error) = self.queue.content(path, &file)
+        if let Ok(file) = openat(
+            dir,
+            &*to_os_str(file_name(path)),
+            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+            Mode::empty(),
+        ) && let Err(error) = self.queue.watch_content(path, &file)
         {
             self.report_once(path, "watch", error.to_string());
         }
@@ -161,9 +165,9 @@ impl Watcher {
 
     /// Rechecks files that are judged by their content, because writes through `mmap` cause no events.
     pub(super) fn recheck_contents(&mut self) {
-        self.looked = Instant::now();
+        self.last_recheck = Instant::now();
         for path in self.contents.keys().cloned().collect::<Vec<_>>() {
-            let Ok(dir) = open_folder(above(&path)) else {
+            let Ok(dir) = open_folder(parent(&path)) else {
                 self.contents.remove(&path);
                 continue;
             };
@@ -171,56 +175,66 @@ impl Watcher {
             if now.is_none() {
                 self.contents.remove(&path);
             } else if self.contents.insert(path.clone(), now) != Some(now) {
-                self.consider(&dir, &path);
+                self.check_file(&dir, &path);
             }
         }
     }
 
     fn digest(&self, dir: &OwnedFd, path: &str) -> Option<u64> {
-        Some(self.digests.hash_one(content(dir, last(path), git::MAX_LEN)?))
+        Some(self.digests.hash_one(read_bounded(dir, file_name(path), git::MAX_LEN)?))
     }
 
-    /// Carries out the verdicts on a path. Returns `true` if the file was moved away.
-    fn follow<'a>(
+    /// Applies the verdicts on a path. Returns `true` if the file was quarantined.
+    fn apply_decisions<'a>(
         &mut self,
         dir: &OwnedFd,
         path: &str,
         decisions: Vec<RuleDecision>,
         text: &impl Fn() -> Option<&'a [u8]>,
     ) -> bool {
-        let is_named = self.sandboxes.values().any(|sandbox| sandbox.named.contains(path));
-        let unasked = |decision: &RuleDecision| decision.verdict == RunVerdict::Unasked;
-        if !is_named && decisions.iter().any(unasked) {
-            let concerned: Vec<&RuleDecision> =
+        let is_approved = self.sandboxes.values().any(|sandbox| sandbox.approved.contains(path));
+        let unasked = |decision: &RuleDecision| decision.verdict == RunVerdict::Automatic;
+        if !is_approved && decisions.iter().any(unasked) {
+            let affected: Vec<&RuleDecision> =
                 decisions.iter().filter(|decision| decision.verdict != RunVerdict::Harmless).collect();
-            let when = concerned.first().map_or("", |decision| decision.row.group.when);
-            let names: Vec<&str> = concerned.iter().map(|decision| decision.name.as_str()).collect();
-            let place = concerned.first().and_then(|decision| path.get(..decision.end)).unwrap_or(path);
-            return self.move_away(dir, path, place, when, &names);
+            let when = affected.first().map_or("", |decision| decision.known.group.when);
+            let names: Vec<&str> = affected.iter().map(|decision| decision.name.as_str()).collect();
+            let target_path = affected.first().and_then(|decision| path.get(..decision.end)).unwrap_or(path);
+            return self.quarantine(dir, path, target_path, when, &names);
         }
-        for RuleDecision { name, row, end: _, folder, verdict, change, before } in decisions {
+        for RuleDecision { name, known, end: _, folder, verdict, change, before } in decisions {
             let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
             if verdict == RunVerdict::Harmless {
-                sandbox.left.remove(path);
+                sandbox.autostart_files.remove(path);
                 continue;
             }
             if let Some(folder) = folder {
-                let when = row.group.when.to_owned();
-                let left = Finding::Left { path: folder.clone(), when, change: ChangeKind::New, diff: None };
-                sandbox.list(&folder, left);
+                let when = known.group.when.to_owned();
+                let finding = Finding::AutostartFile {
+                    path: folder.clone(),
+                    when,
+                    change: ChangeKind::New,
+                    diff: None,
+                };
+                sandbox.add_autostart_file(&folder, finding);
                 continue;
             }
             let before = if change == ChangeKind::New { Some(vec![]) } else { before };
-            let diff = before.zip(text()).and_then(|(before, now)| difference(&before, now));
-            let left = Finding::Left { path: path.to_owned(), when: row.group.when.to_owned(), change, diff };
-            sandbox.list(path, left);
+            let diff = before.zip(text()).and_then(|(before, now)| text_diff(&before, now));
+            let finding = Finding::AutostartFile {
+                path: path.to_owned(),
+                when: known.group.when.to_owned(),
+                change,
+                diff,
+            };
+            sandbox.add_autostart_file(path, finding);
         }
         false
     }
 
     /// Quarantines a path, or the nearest folder above it that can be moved, and reports this to the sandboxes
     /// `names`. The move counts against the limit for `counted`.
-    pub(super) fn move_away(
+    pub(super) fn quarantine(
         &mut self,
         dir: &OwnedFd,
         path: &str,
@@ -228,53 +242,63 @@ impl Watcher {
         when: &str,
         names: &[&str],
     ) -> bool {
-        let (mut place, mut moved) = (path, self.move_one(dir, path, when, names));
+        let (mut target_path, mut moved) = (path, self.quarantine_one(dir, path, when, names));
         if moved.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-            && let Some((around, moved_to)) = self.move_around(path, when, names)
+            && let Some((folder, moved_to)) = self.quarantine_parent(path, when, names)
         {
-            (place, moved) = (around, Ok(moved_to));
+            (target_path, moved) = (folder, Ok(moved_to));
         }
-        let (finding, is_gone) = match moved {
+        let (finding, was_moved) = match moved {
             Ok(moved_to) => {
-                self.count_move(counted, weight(&moved_to), names);
-                (Finding::Quarantined { path: shown(place), moved_to, when: when.to_owned() }, true)
+                self.count_move(counted, total_size(&moved_to), names);
+                (
+                    Finding::Quarantined { path: display_path(target_path), moved_to, when: when.to_owned() },
+                    true,
+                )
             }
             // Another process has removed the file.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
             Err(error) => {
-                let reason = format!("failed to move the new file `{}` to quarantine: {error}", shown(path));
+                let reason =
+                    format!("failed to move the new file `{}` to quarantine: {error}", display_path(path));
                 (Finding::Unfinished { reason }, false)
             }
         };
         for name in names {
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                sandbox.left.remove(path);
+                sandbox.autostart_files.remove(path);
                 sandbox.report(finding.clone());
             }
         }
-        is_gone
+        was_moved
     }
 
-    fn move_one(&mut self, dir: &OwnedFd, path: &str, when: &str, names: &[&str]) -> std::io::Result<String> {
-        let prepared = QuarantineSlot::new(&self.state, path)?;
-        let moved_to = path_text(&prepared.to(last(path)));
-        let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
+    fn quarantine_one(
+        &mut self,
+        dir: &OwnedFd,
+        path: &str,
+        when: &str,
+        names: &[&str],
+    ) -> std::io::Result<String> {
+        let slot = QuarantineSlot::new(&self.state, path)?;
+        let moved_to = from_os_path(&slot.path_for(file_name(path)));
+        let finding = Finding::Quarantined { path: display_path(path), moved_to, when: when.to_owned() };
         for name in names {
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
                 // Ignores the error: the finding is lost only if this process is killed.
-                let _ = sandbox.journal.found(&finding);
+                let _ = sandbox.journal.log_finding(&finding);
             }
         }
-        if self.is_spent(names) {
-            prepared.disarm(dir, last(path))
+        if self.is_exhausted(names) {
+            slot.disarm(dir, file_name(path))
         } else {
-            prepared.move_away(dir, last(path))
+            slot.move_in(dir, file_name(path))
         }
     }
 
     /// Returns `true` if the budget of any of these sandboxes' sessions is used up.
-    pub(super) fn is_spent(&mut self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.budgets.of(name).is_spent())
+    pub(super) fn is_exhausted(&mut self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.budgets.for_sandbox(name).is_exhausted())
     }
 
     /// Counts a quarantined file for these sandboxes' sessions.
@@ -282,28 +306,35 @@ impl Watcher {
         let mut sessions = std::collections::BTreeMap::new();
         for name in names {
             let session = name.split_once('.').map_or(*name, |(session, _)| session);
-            let limit =
-                *sessions.entry(session).or_insert_with(|| self.budgets.of(name).count(counted, bytes));
+            let limit = *sessions
+                .entry(session)
+                .or_insert_with(|| self.budgets.for_sandbox(name).count(counted, bytes));
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                sandbox.limit(counted, limit);
+                sandbox.apply_limit(counted, limit);
             }
         }
     }
 
     /// Quarantines the nearest new folder above a path. Used for files that cannot be moved alone, for example in a
     /// renamed folder of another user. Existing folders are never moved.
-    fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
-        let mut around = above(path);
-        while self.is_in_root(around) && !self.is_root(around) {
-            let came =
-                |sandbox: &WatchedSandbox| sandbox.around(around).any(|(_, baseline)| baseline.came(around));
-            if self.sandboxes.values().any(came)
-                && let Ok((dir, _shut)) = open_reopening(above(around))
-                && let Ok(moved_to) = self.move_one(&dir, around, when, names)
+    fn quarantine_parent<'a>(
+        &mut self,
+        path: &'a str,
+        when: &str,
+        names: &[&str],
+    ) -> Option<(&'a str, String)> {
+        let mut folder = parent(path);
+        while self.is_in_root(folder) && !self.is_root(folder) {
+            let is_new = |sandbox: &WatchedSandbox| {
+                sandbox.roots_containing(folder).any(|(_, baseline)| baseline.is_new_or_moved(folder))
+            };
+            if self.sandboxes.values().any(is_new)
+                && let Ok((dir, _reopened)) = open_reopening(parent(folder))
+                && let Ok(moved_to) = self.quarantine_one(&dir, folder, when, names)
             {
-                return Some((around, moved_to));
+                return Some((folder, moved_to));
             }
-            around = above(around);
+            folder = parent(folder);
         }
         None
     }
@@ -318,8 +349,9 @@ impl WatchedSandbox {
         text: &impl Fn() -> Option<&'a [u8]>,
         is_config: bool,
     ) -> Option<BaselineDifference> {
-        let named = self.named.contains(path);
-        self.around(path).find_map(|(_, baseline)| baseline.difference(path, now, text, named, is_config))
+        let approved = self.approved.contains(path);
+        self.roots_containing(path)
+            .find_map(|(_, baseline)| baseline.difference(path, now, text, approved, is_config))
     }
 
     /// Returns the verdict on a new folder with a listed name. The folder is quarantined as a whole if every file in it
@@ -328,28 +360,30 @@ impl WatchedSandbox {
         &self,
         name: String,
         path: &str,
-        (row, end): (KnownName, usize),
+        (known, end): (KnownName, usize),
         change: ChangeKind,
     ) -> Option<RuleDecision> {
-        let strict = self.rules.mode == AutostartMode::Strict && row.group.strict;
-        let unasked =
-            row.group.check == ContentCheck::Always && (strict || row.group.verdict == RunVerdict::Unasked);
-        let is_named = self.named.iter().any(|named| is_at_or_below(named, path));
-        (unasked && !is_named && change == ChangeKind::New).then_some(RuleDecision {
+        let strict = self.rules.mode == AutostartMode::Strict && known.group.strict;
+        let unasked = known.group.check == ContentCheck::Always
+            && (strict || known.group.verdict == RunVerdict::Automatic);
+        let is_approved = self.approved.iter().any(|approved| is_at_or_below(approved, path));
+        (unasked && !is_approved && change == ChangeKind::New).then_some(RuleDecision {
             name,
-            row,
+            known,
             end,
             folder: None,
-            verdict: RunVerdict::Unasked,
+            verdict: RunVerdict::Automatic,
             change,
             before: None,
         })
     }
 
     /// Returns the new folder to report instead of the path, if package managers write such folders.
-    fn new_folder(&self, path: &str, row: &KnownName, end: usize) -> Option<String> {
-        let folder = path.get(..end).filter(|_| row.group.installed && row.folder && end < path.len())?;
-        self.around(path).any(|(_, baseline)| baseline.is_new_folder(folder)).then(|| folder.to_owned())
+    fn new_folder(&self, path: &str, known: &KnownName, end: usize) -> Option<String> {
+        let folder = path.get(..end).filter(|_| known.group.installed && known.folder && end < path.len())?;
+        self.roots_containing(path)
+            .any(|(_, baseline)| baseline.is_new_folder(folder))
+            .then(|| folder.to_owned())
     }
 }
 
@@ -361,40 +395,44 @@ enum RedirectTarget {
     Unknown,
 }
 
-fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> RedirectTarget {
+fn redirect_target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> RedirectTarget {
     let link;
     let text = match now {
         Some(now) => std::str::from_utf8(now).ok(),
         None => {
-            link = readlinkat(dir, &*raw(last(path)), Vec::new()).ok().map(|link| text(link.as_bytes()));
+            link = readlinkat(dir, &*to_os_str(file_name(path)), Vec::new())
+                .ok()
+                .map(|link| from_os_bytes(link.as_bytes()));
             link.as_deref()
         }
     };
     let Some(text) = text else { return RedirectTarget::Unknown };
     let text = text.trim_end_matches(['\n', '\r']);
-    let named = if last(path).eq_ignore_ascii_case(".git") && now.is_some() {
+    let target = if file_name(path).eq_ignore_ascii_case(".git") && now.is_some() {
         text.strip_prefix("gitdir:").map(str::trim_start)
     } else {
         Some(text)
     };
-    match named {
+    match target {
         _ if text.is_empty() => RedirectTarget::Nothing,
         // Git ignores a `.git` file without `gitdir:`.
         None => RedirectTarget::Nothing,
-        Some(named) => git::resolve(above(path), named).map_or(RedirectTarget::Unknown, RedirectTarget::At),
+        Some(target) => {
+            git::resolve(parent(path), target).map_or(RedirectTarget::Unknown, RedirectTarget::At)
+        }
     }
 }
 
 /// Returns `true` if the existing part of a path contains no symlinks.
-fn is_plain(path: &str) -> bool {
+fn has_no_symlinks(path: &str) -> bool {
     path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]).all(|end| {
-        let about = path.get(..end).map(|path| std::fs::symlink_metadata(&*raw(path)));
-        !about.is_some_and(|about| about.is_ok_and(|about| about.is_symlink()))
+        let metadata = path.get(..end).map(|path| std::fs::symlink_metadata(&*to_os_str(path)));
+        !metadata.is_some_and(|metadata| metadata.is_ok_and(|metadata| metadata.is_symlink()))
     })
 }
 
-/// Returns a line diff, or `None` if a text is too long or not UTF-8.
-fn difference(before: &[u8], now: &[u8]) -> Option<String> {
+/// Returns a line diff, or `None` if either version is too long or not UTF-8.
+fn text_diff(before: &[u8], now: &[u8]) -> Option<String> {
     if before.len().max(now.len()) > MAX_KEPT_LEN {
         return None;
     }

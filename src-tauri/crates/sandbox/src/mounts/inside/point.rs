@@ -13,10 +13,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Inside, MountError};
+use super::{EnteredSandbox, MountError};
 use crate::{
     control::MountRefusal,
-    place::{FileKind, mount_id, open_plain},
+    nofollow::{FileKind, mount_id, open_no_symlinks},
     sys::mount::{Attributes, set_attributes},
 };
 
@@ -27,94 +27,95 @@ pub(in super::super) struct CreatedPoint {
     kind: FileKind,
 }
 
-impl Inside<'_> {
+impl EnteredSandbox<'_> {
     /// Returns the file or directory on which to mount `path`, creating it if necessary.
     pub(in super::super) fn mount_point(
         &mut self,
         path: &str,
         kind: FileKind,
     ) -> Result<OwnedFd, MountError> {
-        let root = open_plain(&self.root, ".").map_err(|error| no_place(path, &error.to_string()))?;
-        self.point_below(root, "", path, kind)
+        let root =
+            open_no_symlinks(&self.root, ".").map_err(|error| no_mount_point(path, &error.to_string()))?;
+        self.mount_point_below(root, "", path, kind)
     }
 
-    /// Like [`mount_point`](Self::mount_point), but starts at `place`, the open directory at the path `above`. A mount
+    /// Like [`mount_point`](Self::mount_point), but starts at `dir`, the open directory at the path `parent`. A mount
     /// may cover this directory.
-    pub(super) fn point_below(
+    pub(super) fn mount_point_below(
         &mut self,
-        place: OwnedFd,
-        above: &str,
+        dir: OwnedFd,
+        parent: &str,
         path: &str,
         kind: FileKind,
     ) -> Result<OwnedFd, MountError> {
-        let refused = |why: &str| no_place(path, why);
-        let (mut place, mut end) = (place, above.len());
+        let refused = |why: &str| no_mount_point(path, why);
+        let (mut dir, mut end) = (dir, parent.len());
         for name in path.get(end..).unwrap_or_default().split('/').skip(1) {
             end += 1 + name.len();
             let so_far = path.get(..end).unwrap_or(path);
-            let next = match open_plain(&place, name) {
+            let next = match open_no_symlinks(&dir, name) {
                 Err(Errno::NOENT) => {
                     let kind = if end == path.len() { kind } else { FileKind::Directory };
-                    self.make(&place, so_far, name, kind)
-                        .map_err(|error| refused(&why_not_made(error, so_far)))?;
-                    open_plain(&place, name)
+                    self.create_point(&dir, so_far, name, kind)
+                        .map_err(|error| refused(&creation_failure(error, so_far)))?;
+                    open_no_symlinks(&dir, name)
                 }
                 found => found,
             };
-            place = next.map_err(|error| refused(&format!("`{so_far}`: {error}")))?;
+            dir = next.map_err(|error| refused(&format!("`{so_far}`: {error}")))?;
         }
-        let there = fstat(&place).ok().and_then(|stat| FileKind::of(&stat));
-        if there != Some(kind) {
+        let found = fstat(&dir).ok().and_then(|stat| FileKind::from_stat(&stat));
+        if found != Some(kind) {
             return Err(refused("a file of another kind exists there"));
         }
-        Ok(place)
+        Ok(dir)
     }
 
-    /// Creates `path`, whose last component is `name`, in `place`.
-    pub(super) fn make(
+    /// Creates `path`, whose last component is `name`, in `dir`.
+    pub(super) fn create_point(
         &mut self,
-        place: &OwnedFd,
+        dir: &OwnedFd,
         path: &str,
         name: &str,
         kind: FileKind,
     ) -> Result<(), Errno> {
-        let on = mount_id(place)?;
-        if on == self.sandbox.root_id {
+        let mount = mount_id(dir)?;
+        if mount == self.sandbox.root_id {
             create(self.writable_root()?, path.trim_start_matches('/'), kind)?;
-        } else if Some(on) == self.sandbox.tmp_id {
-            create(place, name, kind)?;
+        } else if Some(mount) == self.sandbox.tmp_id {
+            create(dir, name, kind)?;
         } else {
             return Err(Errno::ROFS);
         }
-        self.made.push(CreatedPoint { path: path.to_owned(), kind });
+        self.created_points.push(CreatedPoint { path: path.to_owned(), kind });
         Ok(())
     }
 
     /// Removes unused mount points that this crate created.
-    pub(super) fn tidy(&mut self) {
-        let mut made = std::mem::take(&mut self.made);
-        made.sort_by(|a, b| b.path.cmp(&a.path));
-        made.retain(|made| {
-            self.unmake(made).is_err_and(|error| error == Errno::BUSY || error == Errno::NOTEMPTY)
+    pub(super) fn remove_unused_points(&mut self) {
+        let mut created_points = std::mem::take(&mut self.created_points);
+        created_points.sort_by(|a, b| b.path.cmp(&a.path));
+        created_points.retain(|point| {
+            self.remove_point(point).is_err_and(|error| error == Errno::BUSY || error == Errno::NOTEMPTY)
         });
-        self.made = made;
+        self.created_points = created_points;
     }
 
-    fn unmake(&mut self, made: &CreatedPoint) -> Result<(), Errno> {
-        let flags = if made.kind == FileKind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let relative = made.path.trim_start_matches('/');
+    fn remove_point(&mut self, point: &CreatedPoint) -> Result<(), Errno> {
+        let flags = if point.kind == FileKind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let relative = point.path.trim_start_matches('/');
         match unlinkat(self.writable_root()?, relative, flags) {
             // The mount point is not on the root, so it is in the private `/tmp`.
             Err(Errno::NOENT) => {}
             done => return done,
         }
-        let (above, name) = made.path.rsplit_once('/').ok_or(Errno::INVAL)?;
-        let above = open_plain(&self.root, above)?;
-        if Some(mount_id(&above)?) != self.sandbox.tmp_id {
+        let (parent, name) = point.path.rsplit_once('/').ok_or(Errno::INVAL)?;
+        let parent = open_no_symlinks(&self.root, parent)?;
+        if Some(mount_id(&parent)?) != self.sandbox.tmp_id {
             // A grant covers the private `/tmp`, so the mount point cannot be removed yet.
             return Err(Errno::BUSY);
         }
-        unlinkat(&above, name, flags)
+        unlinkat(&parent, name, flags)
     }
 
     fn writable_root(&mut self) -> Result<&OwnedFd, Errno> {
@@ -130,22 +131,22 @@ impl Inside<'_> {
     }
 }
 
-fn no_place(path: &str, why: &str) -> MountError {
+fn no_mount_point(path: &str, why: &str) -> MountError {
     let message = format!("cannot mount `{path}` in the running sandbox: {why}");
     MountError::refused(MountRefusal::NoMountPoint, message)
 }
 
-fn create(place: impl AsFd, name: &str, kind: FileKind) -> Result<(), Errno> {
+fn create(dir: impl AsFd, name: &str, kind: FileKind) -> Result<(), Errno> {
     match kind {
-        FileKind::Directory => mkdirat(place, name, Mode::from_raw_mode(0o755)),
+        FileKind::Directory => mkdirat(dir, name, Mode::from_raw_mode(0o755)),
         FileKind::File => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            openat(place, name, flags, Mode::from_raw_mode(0o444)).map(drop)
+            openat(dir, name, flags, Mode::from_raw_mode(0o444)).map(drop)
         }
     }
 }
 
-fn why_not_made(error: Errno, path: &str) -> String {
+fn creation_failure(error: Errno, path: &str) -> String {
     match error {
         Errno::ROFS => format!("`{path}` does not exist in the tree mounted there"),
         _ => format!("failed to create `{path}`: {error}"),

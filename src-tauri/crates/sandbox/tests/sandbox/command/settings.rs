@@ -4,53 +4,53 @@ use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
 use serde_json::{Value, json};
 
-use super::{Desk, Outcome};
+use super::{CommandFixture, Outcome};
 use crate::harness::supervisor;
 
 /// Runs a line without `--settings`.
-fn by_default(desk: &Desk, line: &str) -> Outcome {
+fn by_default(desk: &CommandFixture, line: &str) -> Outcome {
     let mut command = Command::new(supervisor());
     command.args(["--allow-root", "-c", line]).current_dir(desk.path("work"));
     desk.alone(&mut command);
-    Outcome::of(&command.output().unwrap())
+    Outcome::from_output(&command.output().unwrap())
 }
 
 #[test]
 fn file_in_the_home_is_the_default() {
-    let desk = Desk::new();
+    let desk = CommandFixture::new();
     let none = by_default(&desk, "cat /etc/hostname >/dev/null; echo ran; echo x >new");
-    assert_eq!((none.status, none.said.as_str()), (Some(1), "ran\n"));
+    assert_eq!((none.status, none.output.as_str()), (Some(1), "ran\n"));
     assert!(none.complained.contains("Read-only file system"), "{none:?}");
     fs::write(desk.path("home/.srt-settings.json"), desk.settings.to_string()).unwrap();
-    assert_eq!(by_default(&desk, "echo x >new; cat new").said, "x\n");
+    assert_eq!(by_default(&desk, "echo x >new; cat new").output, "x\n");
     fs::write(desk.path("home/.srt-settings.json"), " \n").unwrap();
     let empty = by_default(&desk, "echo ran");
-    assert_eq!((empty.status, empty.said.as_str()), (Some(125), ""));
+    assert_eq!((empty.status, empty.output.as_str()), (Some(125), ""));
     assert!(empty.complained.contains("is empty"), "{empty:?}");
 }
 
 #[test]
 fn named_file_must_be_readable() {
-    let desk = Desk::new();
+    let desk = CommandFixture::new();
     let with = |path: &str| {
         let mut command = Command::new(supervisor());
         desk.alone(
             command.args(["--allow-root", "-s", path, "-c", "echo ran"]).current_dir(desk.path("work")),
         );
-        let outcome = Outcome::of(&command.output().unwrap());
-        assert_eq!((outcome.status, outcome.said.as_str()), (Some(125), ""), "{outcome:?}");
+        let outcome = Outcome::from_output(&command.output().unwrap());
+        assert_eq!((outcome.status, outcome.output.as_str()), (Some(125), ""), "{outcome:?}");
         outcome.complained
     };
     assert!(with("/no/such/file").contains("`/no/such/file` does not exist"));
     assert!(with("/etc").contains("failed to read `/etc`"));
-    let file = desk.place.file("work/closed");
+    let file = desk.fixture.file("work/closed");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
     assert!(rustix::process::getuid().is_root() || with("closed").contains("failed to read"));
 }
 
 #[test]
 fn errors_name_the_key() {
-    for (at, value, said) in [
+    for (at, value, output) in [
         ("netwrok", json!({}), "`netwrok`: unknown field"),
         ("network/allowedDomain", json!([]), "`network.allowedDomain`: unknown field"),
         ("network/allowedDomains", json!("a.test"), "`network.allowedDomains`: invalid type: string"),
@@ -69,12 +69,12 @@ fn errors_name_the_key() {
             "`credentials.files[0]`: missing field `mode`",
         ),
     ] {
-        let complained = Desk::new().with(at, value).refuses();
-        assert!(complained.contains("settings.json`: ") && complained.contains(said), "{complained}");
+        let complained = CommandFixture::new().with(at, value).expect_rejected_settings();
+        assert!(complained.contains("settings.json`: ") && complained.contains(output), "{complained}");
     }
-    let mut desk = Desk::new();
+    let mut desk = CommandFixture::new();
     desk.settings["filesystem"].as_object_mut().unwrap().remove("denyRead");
-    assert!(desk.refuses().contains("`filesystem`: missing field `denyRead`"));
+    assert!(desk.expect_rejected_settings().contains("`filesystem`: missing field `denyRead`"));
 }
 
 #[test]
@@ -99,25 +99,27 @@ fn unsupported_keys_are_refused_by_name() {
         ("credentials/awsPairs", json!([{}]), json!([])),
         ("credentials/sigv4", json!({}), Value::Null),
     ] {
-        let complained = Desk::new().with(at, value).refuses();
+        let complained = CommandFixture::new().with(at, value).expect_rejected_settings();
         let named = format!("`{}`: ", at.replace('/', "."));
         assert!(complained.contains(&named), "{named} {complained}");
         // Settings without the key, or with a value that requests nothing, are accepted.
-        let desk = if harmless.is_null() { Desk::new() } else { Desk::new().with(at, harmless) };
-        assert_eq!(desk.says("echo ran"), "ran\n", "{at}");
+        let desk =
+            if harmless.is_null() { CommandFixture::new() } else { CommandFixture::new().with(at, harmless) };
+        assert_eq!(desk.stdout_of("echo ran"), "ran\n", "{at}");
     }
     for (list, entry) in [
         ("files", json!({ "path": "x", "mode": "mask" })),
         ("envVars", json!({ "name": "x", "mode": "mask" })),
     ] {
-        let complained = Desk::new().with("credentials", json!({ list: [entry] })).refuses();
+        let complained =
+            CommandFixture::new().with("credentials", json!({ list: [entry] })).expect_rejected_settings();
         assert!(complained.contains(&format!("`credentials.{list}[0].mode`: ")), "{complained}");
     }
 }
 
 #[test]
 fn keys_without_effect_on_linux_are_accepted() {
-    let mut desk = Desk::new();
+    let mut desk = CommandFixture::new();
     for (at, value) in [
         ("network/strictAllowlist", json!(true)),
         ("network/allowUnixSockets", json!(["/run/x"])),
@@ -137,5 +139,5 @@ fn keys_without_effect_on_linux_are_accepted() {
     ] {
         desk.set(at, value);
     }
-    assert_eq!(desk.says("echo ran"), "ran\n");
+    assert_eq!(desk.stdout_of("echo ran"), "ran\n");
 }

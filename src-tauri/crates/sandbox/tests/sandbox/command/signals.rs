@@ -12,7 +12,7 @@ use ironcurtain_sandbox::PROXY_PROGRAM;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::{Desk, feed};
+use super::{CommandFixture, feed};
 use crate::harness::{eventually, processes_with};
 
 fn signal(child: &Child, signal: Signal) {
@@ -21,27 +21,27 @@ fn signal(child: &Child, signal: Signal) {
 
 /// Waits for the first line of output.
 fn first_line(child: &mut Child) -> BufReader<std::process::ChildStdout> {
-    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
-    said.read_line(&mut line).unwrap();
+    output.read_line(&mut line).unwrap();
     assert_eq!(line, "up\n");
-    said
+    output
 }
 
 #[test]
 fn signal_reaches_the_command_and_its_children() {
-    let desk = Desk::new();
+    let desk = CommandFixture::new();
     for (sent, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1), (Signal::USR1, 10)] {
         let marker = marker(&desk, number);
         // A shell that is about to start a program can miss a signal, so the last program that the test waits for
         // starts no other program.
         let mut child = desk.start(&format!("echo up; (exec -a {marker} sleep 1000); echo after"));
-        let mut said = first_line(&mut child);
+        let mut output = first_line(&mut child);
         eventually("the sleeper", || processes_with(&marker).iter().any(|(_, name)| name == "sleep"));
         signal(&child, sent);
         assert_eq!(child.wait().unwrap().code(), Some(128 + number));
         let mut rest = String::new();
-        said.read_line(&mut rest).unwrap();
+        output.read_line(&mut rest).unwrap();
         assert_eq!(rest, "");
         eventually("all gone", || processes_with(&marker).is_empty());
     }
@@ -49,7 +49,7 @@ fn signal_reaches_the_command_and_its_children() {
 
 #[test]
 fn command_may_handle_a_signal() {
-    let desk = Desk::new();
+    let desk = CommandFixture::new();
     let mut child = desk.start("trap 'exit 5' TERM; echo up; sleep 1000 & wait; exit 6");
     let _said = first_line(&mut child);
     signal(&child, Signal::TERM);
@@ -62,7 +62,7 @@ fn command_may_handle_a_signal() {
 
 #[test]
 fn signal_at_any_time_leaves_nothing() {
-    let desk = Desk::new();
+    let desk = CommandFixture::new();
     for round in 0..40 {
         let marker = marker(&desk, round);
         let mut child = desk.start(&format!(": {marker}; read line"));
@@ -81,7 +81,7 @@ fn signal_at_any_time_leaves_nothing() {
 
 #[test]
 fn killing_the_supervisor_kills_everything() {
-    let desk = Desk::new().with("network/allowedDomains", json!(["example.test"]));
+    let desk = CommandFixture::new().with("network/allowedDomains", json!(["example.test"]));
     for round in 0..20 {
         let marker = marker(&desk, round);
         let mut child = desk.start(&format!(": {marker}; sleep 1000 & sleep 1000"));
@@ -93,14 +93,14 @@ fn killing_the_supervisor_kills_everything() {
         eventually("all gone", || processes_with(&marker).is_empty());
         eventually("the proxies have exited", || !proxies.iter().any(|pid| has(*pid, &own)));
     }
-    assert_eq!(desk.says("echo done"), "done\n");
+    assert_eq!(desk.stdout_of("echo done"), "done\n");
     assert_eq!(fs::read_dir(desk.path("work")).unwrap().count(), 0);
 }
 
 #[test]
 fn concurrent_commands_in_one_directory_do_not_interfere() {
-    let desk = Desk::new();
-    desk.says("true");
+    let desk = CommandFixture::new();
+    desk.stdout_of("true");
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -125,6 +125,6 @@ fn has(pid: u32, marker: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(marker))
 }
 
-fn marker(desk: &Desk, round: i32) -> String {
-    format!("marker-{}-{round}-", desk.place.dir.path().file_name().unwrap().to_str().unwrap())
+fn marker(desk: &CommandFixture, round: i32) -> String {
+    format!("marker-{}-{round}-", desk.fixture.dir.path().file_name().unwrap().to_str().unwrap())
 }

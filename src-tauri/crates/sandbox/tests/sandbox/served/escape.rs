@@ -21,9 +21,9 @@ fn python(shell: &mut Shell, line: &str) -> String {
 
 #[test]
 fn a_stopped_view_holds_only_programs_that_need_it() {
-    let place = place();
-    let work = place.path("work");
-    let mut shell = Shell::start(place, &[&work], Box::new(|_, _| Some(true)));
+    let fixture = fixture();
+    let work = fixture.path("work");
+    let mut shell = Shell::start(fixture, &[&work], Box::new(|_, _| Some(true)));
     let view = view_process(&shell);
     assert_eq!(shell.run("cd work"), "status 0\n");
     signal(&view, "STOP");
@@ -51,7 +51,7 @@ fn a_sandbox_with_a_stopped_view_ends() {
 
 #[test]
 fn names_are_bounded_and_memory_is_too() {
-    let mut shell = Shell::allowed(place());
+    let mut shell = Shell::allowed(fixture());
     let view = view_process(&shell);
     assert_eq!(shell.run("cat docs/a"), "docs/astatus 0\n");
     let before = status(&view, "VmRSS:");
@@ -82,18 +82,18 @@ fn memory_for(names: u64) -> u64 {
 
 #[test]
 fn many_real_names_need_little_memory() {
-    let place = place();
+    let fixture = fixture();
     let (folders, files) = if is_soak() { (1000, 1000) } else { (50, 100) };
     for folder in 0..folders {
-        let folder = place.path(&format!("many/{folder}"));
+        let folder = fixture.path(&format!("many/{folder}"));
         fs::create_dir_all(&folder).unwrap();
         (0..files).for_each(|file| fs::write(format!("{folder}/{file}"), "").unwrap());
     }
-    let mut shell = Shell::allowed(place);
+    let mut shell = Shell::allowed(fixture);
     let view = view_process(&shell);
     let before = status(&view, "VmRSS:");
-    let said = shell.run("find many -type f -size 0 | wc -l");
-    assert_eq!(said, format!("{}\nstatus 0\n", folders * files));
+    let output = shell.run("find many -type f -size 0 | wc -l");
+    assert_eq!(output, format!("{}\nstatus 0\n", folders * files));
     let grown = status(&view, "VmRSS:").saturating_sub(before);
     // The kernel drops many of the cached names.
     let most = if is_soak() { 400_000 } else { memory_for(folders * files) };
@@ -102,7 +102,7 @@ fn many_real_names_need_little_memory() {
 
 #[test]
 fn two_hundred_programs_wait_without_holding_others_up() {
-    let mut shell = Shell::start(place(), &[], Box::new(|path, _| (!path.ends_with("/a")).then_some(true)));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|path, _| (!path.ends_with("/a")).then_some(true)));
     let view = view_process(&shell);
     let threads = status(&view, "Threads:");
     assert_eq!(shell.run("for i in $(seq 200); do cat docs/a & done"), "status 0\n");
@@ -111,16 +111,16 @@ fn two_hundred_programs_wait_without_holding_others_up() {
     assert_eq!(status(&view, "Threads:"), threads);
     let asked = shell.asked().into_iter().filter(|(path, _)| path.ends_with("/a")).count();
     assert_eq!(asked, 1);
-    let said = shell.run("pkill -x cat; wait; cat notes.txt");
-    assert!(said.ends_with("notes.txtstatus 0\n"), "{said}");
+    let output = shell.run("pkill -x cat; wait; cat notes.txt");
+    assert!(output.ends_with("notes.txtstatus 0\n"), "{output}");
 }
 
 #[test]
 fn other_ways_into_the_kernel_are_refused() {
-    let place = place();
-    let listening = place.path("docs/socket");
+    let fixture = fixture();
+    let listening = fixture.path("docs/socket");
     let _listening = std::os::unix::net::UnixListener::bind(&listening).unwrap();
-    let mut shell = Shell::allowed(place);
+    let mut shell = Shell::allowed(fixture);
     let call = |number: u32, arguments: &str| {
         format!(
             "import ctypes; c = ctypes.CDLL(None, use_errno=True); print(c.syscall({number}, {arguments}), ctypes.get_errno())"
@@ -134,8 +134,8 @@ fn other_ways_into_the_kernel_are_refused() {
     // Connecting to the user's socket is refused; a socket pair is allowed.
     let connect =
         "import socket; s = socket.socket(socket.AF_UNIX); s.connect(\"docs/socket\"); print(\"connected\")";
-    let said = python(&mut shell, connect);
-    assert!(said.contains("Operation not permitted") && !said.contains("connected"), "{said}");
+    let output = python(&mut shell, connect);
+    assert!(output.contains("Operation not permitted") && !output.contains("connected"), "{output}");
     assert_eq!(
         python(&mut shell, "import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(b.recv(1))"),
         "b'x'\nstatus 0\n"
@@ -143,21 +143,21 @@ fn other_ways_into_the_kernel_are_refused() {
     // Injecting terminal input is refused; querying the terminal's size is allowed.
     let terminal = "import fcntl, os, termios; m, s = os.openpty(); print(len(fcntl.ioctl(s, termios.TIOCGWINSZ, bytes(8)))); \
                     fcntl.ioctl(s, termios.TIOCSTI, b\"x\")";
-    let said = python(&mut shell, terminal);
-    assert!(said.contains("8\n") && said.contains("Operation not permitted"), "{said}");
+    let output = python(&mut shell, terminal);
+    assert!(output.contains("8\n") && output.contains("Operation not permitted"), "{output}");
 }
 
 #[test]
 fn no_program_gains_rights_from_a_file() {
-    let place = place();
-    let program = place.path("docs/program");
+    let fixture = fixture();
+    let program = fixture.path("docs/program");
     fs::copy("/usr/bin/id", &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o6755)).unwrap();
     let owner = fs::metadata(&program).unwrap().uid();
-    let work = place.path("work");
-    fs::copy("/usr/bin/id", place.path("work/program")).unwrap();
-    fs::set_permissions(place.path("work/program"), fs::Permissions::from_mode(0o6755)).unwrap();
-    let mut shell = Shell::start(place, &[&work], Box::new(|_, _| Some(true)));
+    let work = fixture.path("work");
+    fs::copy("/usr/bin/id", fixture.path("work/program")).unwrap();
+    fs::set_permissions(fixture.path("work/program"), fs::Permissions::from_mode(0o6755)).unwrap();
+    let mut shell = Shell::start(fixture, &[&work], Box::new(|_, _| Some(true)));
     for program in ["docs/program", "work/program"] {
         assert_eq!(shell.run(&format!("{program} -u")), format!("{owner}\nstatus 0\n"));
     }
@@ -167,7 +167,7 @@ fn no_program_gains_rights_from_a_file() {
     // Both mounts ignore the setuid bit.
     let mounts = shell.run(&format!(
         "grep -E ' ({}|{}) ' /proc/self/mountinfo",
-        shell.place.dir.path().display(),
+        shell.fixture.dir.path().display(),
         work
     ));
     let lines: Vec<&str> = mounts.lines().filter(|line| line.contains(" - ")).collect();
@@ -182,34 +182,34 @@ fn no_program_gains_rights_from_a_file() {
 
 #[test]
 fn other_runs_are_out_of_reach() {
-    let mut victim = Shell::allowed(place());
+    let mut victim = Shell::allowed(fixture());
     assert_eq!(
         victim.run("sleep 1234567 & echo secret > /tmp/mine; cat notes.txt > /dev/null"),
         "status 0\n"
     );
-    let mut shell = Shell::allowed(place());
+    let mut shell = Shell::allowed(fixture());
     let found =
         shell.run("cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[1]234567'; cat /tmp/mine 2>&1");
     assert!(found.starts_with("0\n") && found.contains("No such file or directory"), "{found}");
     // The view of one run does not serve files from another run's view, because views serve only local file systems.
     let root = format!("/proc/{}/root{}", view_process(&victim), victim.path("notes.txt"));
-    let said = shell.run(&format!("cat {root} 2>&1"));
-    assert!(said.contains("No such file or directory"), "{said}");
+    let output = shell.run(&format!("cat {root} 2>&1"));
+    assert!(output.contains("No such file or directory"), "{output}");
     assert_eq!(victim.run("cat /tmp/mine"), "secret\nstatus 0\n");
 }
 
 #[test]
 fn hard_links_to_hidden_files_do_not_exist() {
-    let place = place();
-    place.file("secret.txt");
-    fs::hard_link(place.path("secret.txt"), place.path("docs/before")).unwrap();
-    fs::hard_link(place.path("notes.txt"), place.path("docs/plain")).unwrap();
-    let mut shell = Shell::allowed(place);
+    let fixture = fixture();
+    fixture.file("secret.txt");
+    fs::hard_link(fixture.path("secret.txt"), fixture.path("docs/before")).unwrap();
+    fs::hard_link(fixture.path("notes.txt"), fixture.path("docs/plain")).unwrap();
+    let mut shell = Shell::allowed(fixture);
     fs::hard_link(shell.path("secret.txt"), shell.path("docs/after")).unwrap();
     assert_eq!(shell.run("ls docs"), "a\nb\nplain\nstatus 0\n");
     for name in ["docs/before", "docs/after", "secret.txt"] {
-        let said = shell.run(&format!("cat {name} 2>&1; ln {name} docs/mine 2>&1"));
-        assert_eq!(said.matches("No such file or directory").count(), 2, "{said}");
+        let output = shell.run(&format!("cat {name} 2>&1; ln {name} docs/mine 2>&1"));
+        assert_eq!(output.matches("No such file or directory").count(), 2, "{output}");
     }
     assert_eq!(shell.asked(), []);
     assert_eq!(shell.run("cat docs/plain"), "notes.txtstatus 0\n");

@@ -7,11 +7,11 @@ use super::*;
 impl Shell {
     fn mount(&mut self, name: &str) -> ControlAnswer {
         let mount = Mount::new(self.path(name), MountAccess::ReadWrite);
-        self.control.ask(ControlOp::Add(mount)).unwrap()
+        self.control.request(ControlOp::Add(mount)).unwrap()
     }
 
     fn unmount(&mut self, name: &str) -> UnmountProof {
-        let answer = self.control.ask(ControlOp::Remove { path: self.path(name) }).unwrap();
+        let answer = self.control.request(ControlOp::Remove { path: self.path(name) }).unwrap();
         let ControlAnswer::Removed { proof } = answer else { panic!("{answer:?}") };
         proof
     }
@@ -41,7 +41,7 @@ impl Shell {
 
 #[test]
 fn a_mounted_folder_asks_nothing_until_it_is_unmounted() {
-    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(false)));
     assert!(shell.run("cat docs/a 2>&1").contains("Permission denied"));
     assert_eq!(shell.asked().len(), 1);
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
@@ -51,9 +51,9 @@ fn a_mounted_folder_asks_nothing_until_it_is_unmounted() {
     let map = "import mmap, sys; f = open('docs/new', 'r+b'); m = mmap.mmap(f.fileno(), 4); print('mapped', flush=True); \
                sys.stdin.readline(); print(m[:4])";
     writeln!(shell.stdin.as_ref().unwrap(), "/usr/bin/python3 -c \"{map}\"; echo \"status $?\"").unwrap();
-    let mut said = String::new();
-    shell.stdout.read_line(&mut said).unwrap();
-    assert_eq!(said, "mapped\n");
+    let mut output = String::new();
+    shell.stdout.read_line(&mut output).unwrap();
+    assert_eq!(output, "mapped\n");
     let outside = fs::OpenOptions::new().write(true).open(shell.path("docs/new")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&outside, b"NEW!", 0).unwrap();
     // The mapping program reads this line.
@@ -66,13 +66,13 @@ fn a_mounted_folder_asks_nothing_until_it_is_unmounted() {
 #[test]
 fn a_held_folder_is_reported_as_held() {
     for hold in ["cd docs", "exec 7< docs/a", "exec 7>> docs/a", "exec 7< docs"] {
-        let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
+        let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(false)));
         assert_eq!(shell.mount("docs"), ControlAnswer::Added);
         assert_eq!(shell.run(hold), "status 0\n", "{hold}");
-        assert_eq!(shell.unmount("docs"), UnmountProof::Held, "{hold}");
+        assert_eq!(shell.unmount("docs"), UnmountProof::StillOpen, "{hold}");
     }
     // Processes that entered the folder before the mount keep using the view, and do not hold the mount.
-    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(true)));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(true)));
     assert_eq!(shell.run("exec 7< docs/a; cd docs"), "status 0\n");
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
     assert_eq!(shell.unmount("docs"), UnmountProof::Proved);
@@ -82,7 +82,7 @@ fn a_held_folder_is_reported_as_held() {
 #[test]
 fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
     let decide = |path: &str, _: FileAccess| (!path.ends_with("/b")).then_some(false);
-    let mut shell = Shell::start(place(), &[], Box::new(decide));
+    let mut shell = Shell::start(fixture(), &[], Box::new(decide));
     // The kernel locks the folder until this question is answered.
     shell.begin("rm docs/b");
     shell.reserve("docs", 1);
@@ -114,7 +114,7 @@ fn a_folder_is_mounted_only_when_the_kernel_holds_no_lock_of_it() {
 
 #[test]
 fn what_is_removed_beside_a_folder_that_is_being_mounted_is_asked_about_afterwards() {
-    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(true)));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(true)));
     assert_eq!(shell.run("ls work"), "own\nstatus 0\n");
     shell.reserve("work", 1);
     assert_eq!(shell.reserved.recv_timeout(TIMEOUT), Ok(1));
@@ -133,14 +133,14 @@ fn what_is_removed_beside_a_folder_that_is_being_mounted_is_asked_about_afterwar
 
 #[test]
 fn what_contains_a_mounted_folder_is_not_moved() {
-    let place = place();
-    place.file("outer/inner/x");
-    let mut shell = Shell::granted(place, &[]);
+    let fixture = fixture();
+    fixture.file("outer/inner/x");
+    let mut shell = Shell::granted(fixture, &[]);
     assert_eq!(shell.mount("outer/inner"), ControlAnswer::Added);
     shell.mounted(&["outer/inner"]);
     for command in ["mv -T outer moved", "mv -T outer/inner outer/moved", "rm -r outer/inner"] {
-        let said = shell.run(&format!("{command} 2>&1"));
-        assert!(said.contains("Device or resource busy"), "{command}: {said}");
+        let output = shell.run(&format!("{command} 2>&1"));
+        assert!(output.contains("Device or resource busy"), "{command}: {output}");
     }
     assert_eq!(shell.unmount("outer/inner"), UnmountProof::Proved);
     shell.mounted(&[]);
@@ -149,21 +149,21 @@ fn what_contains_a_mounted_folder_is_not_moved() {
 
 #[test]
 fn pipes_and_sockets_in_a_mounted_folder_are_masked() {
-    let place = place();
-    let _listening = std::os::unix::net::UnixListener::bind(place.path("docs/socket")).unwrap();
-    assert!(Command::new("mkfifo").arg(place.path("docs/pipe")).status().unwrap().success());
-    let mut shell = Shell::granted(place, &[]);
+    let fixture = fixture();
+    let _listening = std::os::unix::net::UnixListener::bind(fixture.path("docs/socket")).unwrap();
+    assert!(Command::new("mkfifo").arg(fixture.path("docs/pipe")).status().unwrap().success());
+    let mut shell = Shell::granted(fixture, &[]);
     assert_eq!(shell.mount("docs"), ControlAnswer::Added);
-    let said = shell.run("timeout 10 sh -c 'echo x > docs/pipe' 2>&1; cat docs/a");
+    let output = shell.run("timeout 10 sh -c 'echo x > docs/pipe' 2>&1; cat docs/a");
     // Root bypasses the mask's mode.
-    let is_refused = ["Permission denied", "Read-only file system"].iter().any(|why| said.contains(why));
-    assert!(is_refused && said.ends_with("docs/astatus 0\n"), "{said}");
+    let is_refused = ["Permission denied", "Read-only file system"].iter().any(|why| output.contains(why));
+    assert!(is_refused && output.ends_with("docs/astatus 0\n"), "{output}");
     assert_eq!(shell.run("test -S docs/socket || test -p docs/pipe; echo $?"), "1\nstatus 0\n");
 }
 
 #[test]
 fn folders_that_existed_only_in_the_view_are_there_after_the_mount() {
-    let mut shell = Shell::start(place(), &[], Box::new(|_, _| Some(false)));
+    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(false)));
     assert_eq!(shell.run("mkdir -p docs/new/er work/other"), "status 0\n");
     assert!(!fs::exists(shell.path("docs/new")).unwrap());
     shell.reserve("docs", 1);

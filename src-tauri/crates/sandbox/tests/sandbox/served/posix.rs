@@ -74,12 +74,12 @@ const MKNOD_PIPES: [&str; 2] = ["mknod::changed_time_fields_success", "mknod::pe
 #[test]
 fn pjdfstest_passes_the_cases_that_pass_on_the_disk() {
     for way in WAYS {
-        let place = folders();
-        fs::copy(tool("pjdfstest"), place.path("pjdfstest")).unwrap();
-        fs::write(place.path("settings.toml"), SETTINGS).unwrap();
-        let mut command = as_ordinary_user(&place, "disk");
+        let fixture = folders();
+        fs::copy(tool("pjdfstest"), fixture.path("pjdfstest")).unwrap();
+        fs::write(fixture.path("settings.toml"), SETTINGS).unwrap();
+        let mut command = as_ordinary_user(&fixture, "disk");
         command.args(["../pjdfstest", "-c", "../settings.toml", "-p", "."]).env("NO_COLOR", "1");
-        let output = command.current_dir(place.path("disk")).output().unwrap();
+        let output = command.current_dir(fixture.path("disk")).output().unwrap();
         let mut on_disk = passed(&String::from_utf8(output.stdout).unwrap());
         // Programs derive the maximum number of hard links from the file system type.
         on_disk.retain(|case| case != "link::link_count_max");
@@ -89,10 +89,10 @@ fn pjdfstest_passes_the_cases_that_pass_on_the_disk() {
         assert!(on_disk.len() > 100, "{}", String::from_utf8_lossy(&output.stderr));
         // Cases that need root are not run.
         let exact: Vec<String> = on_disk.iter().map(|case| format!("pjdfstest::tests::{case}\n")).collect();
-        fs::write(place.path("cases"), exact.concat()).unwrap();
+        fs::write(fixture.path("cases"), exact.concat()).unwrap();
         let run = "xargs ../pjdfstest -c ../settings.toml -p . --exact < ../cases 2>&1";
-        let said = shell_in(place, way).run(run);
-        let inside = passed(&said);
+        let output = shell_in(fixture, way).run(run);
+        let inside = passed(&output);
         let mut failed: Vec<&String> = on_disk.iter().filter(|case| !inside.contains(case)).collect();
         let served = FAIL_SERVED.iter().filter(|_| way == Way::Served);
         for part in FAIL.iter().chain(served) {
@@ -100,7 +100,7 @@ fn pjdfstest_passes_the_cases_that_pass_on_the_disk() {
             failed.retain(|case| !case.contains(part));
             assert_ne!(failed.len(), before, "{way:?}: `{part}` passes");
         }
-        assert!(failed.is_empty(), "{way:?}: {failed:#?}\n{said}");
+        assert!(failed.is_empty(), "{way:?}: {failed:#?}\n{output}");
     }
 }
 

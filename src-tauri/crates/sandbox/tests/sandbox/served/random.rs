@@ -47,16 +47,16 @@ copy_file_range = 2.0
 #[test]
 fn fsx_reads_what_it_wrote_and_leaves_it_on_the_disk() {
     for way in WAYS {
-        let place = folders();
-        fs::copy(tool("fsx"), place.path("fsx")).unwrap();
-        fs::write(place.path("settings.toml"), SETTINGS).unwrap();
-        let mut shell = shell_in(place, way);
+        let fixture = folders();
+        fs::copy(tool("fsx"), fixture.path("fsx")).unwrap();
+        fs::write(fixture.path("settings.toml"), SETTINGS).unwrap();
+        let mut shell = shell_in(fixture, way);
         // Runs two processes at a time, each on its own file.
         let (first, second) = (seed(), seed() + 1_000_000);
         let fsx = |name, seed| format!("../fsx -f ../settings.toml -N 2000 -S {seed} {name}");
         let (a, b) = (fsx("a", first), fsx("b", second));
-        let said = shell.run(&format!("({a}) 2>&1 & a=$!; ({b}) 2>&1 & b=$!; wait $a && wait $b"));
-        assert!(said.ends_with("status 0\n"), "{way:?}, seeds {first} and {second}: {said}");
+        let output = shell.run(&format!("({a}) 2>&1 & a=$!; ({b}) 2>&1 & b=$!; wait $a && wait $b"));
+        assert!(output.ends_with("status 0\n"), "{way:?}, seeds {first} and {second}: {output}");
         for name in ["a", "b"] {
             let inside = shell.run(&format!("sha256sum < {name}"));
             let disk = Command::new("sha256sum").arg(shell.path(&format!("inside/{name}"))).output().unwrap();

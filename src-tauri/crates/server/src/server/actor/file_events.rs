@@ -1,14 +1,14 @@
 //! Handles events of a process's served files.
 
-use super::served::{FilesEvent, obey};
+use super::served::{FilesEvent, execute_order};
 use super::{Actor, Running};
 
 impl Actor {
     /// Waits until the process no longer uses grants older than this version. Returns `false` if the process must be
     /// stopped to ensure that.
-    pub(super) async fn files_are_within(&mut self, version: u64) -> bool {
-        let Some(Running { hold, files: Some(served), .. }) = &mut self.running else { return true };
-        served.is_within(version, hold).await
+    pub(super) async fn enforce_file_grants(&mut self, version: u64) -> bool {
+        let Some(Running { guard, files: Some(served), .. }) = &mut self.running else { return true };
+        served.wait_until_enforced(version, guard).await
     }
 
     /// Handles an event. Stops the process if it kept using revoked access.
@@ -16,7 +16,7 @@ impl Actor {
         match event {
             FilesEvent::Order(order) => {
                 if let Some(running) = &mut self.running {
-                    obey(&mut running.hold, order).await;
+                    execute_order(&mut running.guard, order).await;
                 }
             }
             FilesEvent::Stop(why) => {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub(super) struct SessionFiles(PathBuf);
 
 impl SessionFiles {
-    pub(super) fn of(containment: &Result<Containment, ContainmentError>) -> Option<Self> {
+    pub(super) fn new(containment: &Result<Containment, ContainmentError>) -> Option<Self> {
         match containment {
             Ok(Containment::Srt(_, dir)) => Some(Self(dir.clone())),
             Ok(

@@ -3,8 +3,8 @@
 use super::running::{Handshake, Running};
 use super::{Actor, ServerState};
 use crate::server::down::INITIALIZE_TIMEOUT;
-use crate::server::roots::ViewedRoots;
-use ironcurtain_mcp::server::{ClientSide, Negotiation, initialize};
+use crate::server::roots::LatestRoots;
+use ironcurtain_mcp::server::{ClientHandle, Negotiation, initialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
@@ -15,7 +15,7 @@ impl Actor {
     pub(super) fn initialize(&self, running: &mut Running) {
         let Some((params, number)) = self.replay.initialize_params() else { return };
         running.initialize_number = Some(number);
-        let deadline = (!self.replay.is_awaited()).then(|| Instant::now() + INITIALIZE_TIMEOUT);
+        let deadline = (!self.replay.is_initialize_pending()).then(|| Instant::now() + INITIALIZE_TIMEOUT);
         let (send, outcome) = oneshot::channel();
         let (replay, state, pid, number) =
             (self.replay.clone(), self.state.clone(), running.pid, self.starts.load(Ordering::Relaxed));
@@ -25,11 +25,11 @@ impl Actor {
         let negotiation = Negotiation {
             connection: connection.clone(),
             initialize: params,
-            client_side: ClientSide {
+            client: ClientHandle {
                 sampling: self.options.sampling.clone(),
-                client: o.client.clone(),
-                roots: Arc::new(ViewedRoots(self.roots.subscribe())),
-                client_takes: o.client_takes.clone(),
+                outbox: o.client.clone(),
+                roots: Arc::new(LatestRoots(self.roots.subscribe())),
+                client_supports: o.client_takes.clone(),
             },
             versions: o.versions.clone(),
             program: o.server.command_line(),
@@ -48,7 +48,7 @@ impl Actor {
                 });
             };
             // Ignore the error, which occurs only if the actor has exited.
-            let _ = send.send(replay.answered(&connection, up, answer, held));
+            let _ = send.send(replay.handle_response(&connection, up, answer, held));
         };
         initialize(negotiation, Box::new(answered));
         running.handshake = Handshake::Open { outcome, deadline, is_probed };

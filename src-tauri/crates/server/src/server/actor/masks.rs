@@ -9,14 +9,14 @@ impl Actor {
     /// Asks the supervisor to verify that every mask is in place. Restarts the server if the supervisor does not
     /// confirm this.
     pub(super) async fn check(&mut self) {
-        self.act_on_due().await;
+        self.apply_countermeasures().await;
         let Some(control) = self.running.as_mut().and_then(Running::control) else { return };
         match control.ask(ControlOp::Check).await {
             Ok(ControlAnswer::Checked) => {
-                if let Some(look) = control.look() {
-                    look.covered();
+                if let Some(watch) = control.watch() {
+                    watch.masks_restored();
                 }
-                let lost = control.uncovered();
+                let lost = control.lost_masks();
                 self.report_lost_masks(lost).await;
             }
             // Without confirmation, masks may be missing.
@@ -37,7 +37,7 @@ impl Actor {
             let mut entry = Entry::new(Event::BoundaryViolation, summary);
             entry.path = Some(path);
             entry.roots = self.roots.borrow().roots.iter().map(|root| root.path.clone()).collect();
-            self.options.metrics.violation();
+            self.options.metrics.count_violation();
             entry.sandboxed = Some(true);
             self.record_entry(entry).await;
         }

@@ -7,7 +7,7 @@ use crate::server::start_error::ContainmentError;
 use ironcurtain_audit::Audit;
 use ironcurtain_autostart::Autostart;
 use ironcurtain_config::{PolicySnapshot, Server};
-use ironcurtain_containment::{RefusesProgram, ServerPrograms, Surroundings};
+use ironcurtain_containment::{RefusesProgram, SandboxContext, ServerPrograms};
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::server::SamplingRequest;
 use ironcurtain_mcp::wire::{Allowance, KnownVersions, Outbox};
@@ -30,7 +30,7 @@ pub struct ActorOptions {
     /// Network access of the server, or `None` if it has none.
     pub network: Option<Arc<ServerNetwork>>,
     /// Session folder and protected paths.
-    pub around: Surroundings,
+    pub sandbox_context: SandboxContext,
     /// Resolver that checks granted paths before they are mounted.
     pub resolver: Resolver,
     /// Returns `true` if this server may use a grant.
@@ -64,7 +64,7 @@ pub struct ActorOptions {
     /// Identifier of the session, for the audit log.
     pub session: String,
     /// Token that keeps the daemon running until the actor has exited.
-    pub waited_for: TaskTrackerToken,
+    pub shutdown_token: TaskTrackerToken,
     /// Dependencies for asking the user about the server's files, or `None` if grants are mounted instead.
     pub asking: Option<AskingOptions>,
     /// Cancelled once the server may start.

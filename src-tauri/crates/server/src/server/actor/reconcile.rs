@@ -14,11 +14,11 @@ mod mount_steps;
 use super::{Actor, Applied, Command, Running, ServerState, Versions};
 use crate::server::control::SupervisorControl;
 use crate::server::process::Containment;
-use crate::server::roots::{ServerView, shown};
-use confirmation::{ROOTS_CHANGED, Wait, WaitOutcome};
-use ironcurtain_autostart::runs_later;
+use crate::server::roots::{ServerView, compute_view};
+use confirmation::{ROOTS_CHANGED, RootsWait, WaitOutcome};
+use ironcurtain_autostart::is_autostart_file;
 use ironcurtain_config::PolicySnapshot;
-use ironcurtain_grants::mounts::{MountStep, Need, additions, needed_mounts, removals};
+use ironcurtain_grants::mounts::{MountRequest, MountStep, additions, needed_mounts, removals};
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::wire::notification_line;
 use ironcurtain_paths::CanonicalPath;
@@ -37,7 +37,7 @@ const MAX_RESTARTS: usize = 3;
 /// Parts of the policy that apply to this server.
 pub(super) struct ServerRules {
     version: u64,
-    /// Folders that a policy rule opens.
+    /// Folders that a policy rule permits access to.
     opened: Arc<[OpenFolder]>,
     /// `true` if the server has the `list_allowed_directories` tool.
     lists_allowed: bool,
@@ -58,12 +58,12 @@ impl Actor {
     pub(super) async fn reconcile(&mut self) {
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         let mut restarts = 0;
-        let (mut wait, mut refreshed) = (None::<Wait>, Vec::<oneshot::Sender<()>>::new());
+        let (mut wait, mut refreshed) = (None::<RootsWait>, Vec::<oneshot::Sender<()>>::new());
         loop {
             grants.mark_unchanged();
-            let versions = self.project();
-            let round = self.mount(versions.grants).await;
-            if round.held && restarts < MAX_RESTARTS {
+            let versions = self.update_view();
+            let round = self.mount_for(versions.grants).await;
+            if round.may_hold_revoked && restarts < MAX_RESTARTS {
                 restarts += 1;
                 self.restarts += 1;
                 wait = None;
@@ -77,18 +77,18 @@ impl Actor {
                 continue;
             }
             self.applied.send_modify(|applied| {
-                (applied.within, applied.restarts) = (versions.grants, self.restarts);
+                (applied.enforced_grants, applied.restarts) = (versions.grants, self.restarts);
                 (applied.mounted, applied.failed) = (self.mounted.clone(), round.failed.clone());
             });
             for reply in refreshed.drain(..) {
                 // Ignore the error, which occurs if the caller was cancelled.
                 let _ = reply.send(());
             }
-            wait = self.wait_for(round.told, wait);
+            wait = self.wait_for(round.unconfirmed_roots, wait);
             if let Some(wait) = &mut wait {
                 tokio::select! {
                     outcome = &mut wait.outcome => self.wait_ended(wait.version, outcome),
-                    () = versions_moved(&mut grants, &mut snapshots, versions) => continue,
+                    () = versions_changed(&mut grants, &mut snapshots, versions) => continue,
                     reply = next_refresh(&mut self.inbox, &mut self.postponed) => match reply {
                         Some(reply) => {
                             refreshed.push(reply);
@@ -101,7 +101,7 @@ impl Actor {
             }
             self.applied.send_replace(Applied {
                 versions,
-                within: versions.grants,
+                enforced_grants: versions.grants,
                 restarts: self.restarts,
                 failed: round.failed,
                 read_only: self.recreating.read_only(),
@@ -117,35 +117,37 @@ impl Actor {
 
     /// Computes the mounts and roots that the server may have now. Returns the versions of the grants and the policy
     /// that the result reflects.
-    pub(super) fn project(&mut self) -> Versions {
-        self.follow_policy();
+    pub(super) fn update_view(&mut self) -> Versions {
+        self.apply_policy();
         let table = self.options.grants.borrow().clone();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
-        let leases: Vec<Need> = self.leases.values().flat_map(|leased| &leased.needs).cloned().collect();
+        let leases: Vec<MountRequest> =
+            self.leases.values().flat_map(|leased| &leased.mounts).cloned().collect();
         let versions = Versions { grants: table.version, policy: self.server_rules.version };
         if self.options.server.remote.is_some() {
             // A remote server has no mounts and no roots.
             return versions;
         }
-        self.update_named(&grants);
+        self.update_approved_files(&grants);
         let o = &self.options;
-        let mut new = shown(
-            &o.around.session_dir,
+        let mut new = compute_view(
+            &o.sandbox_context.session_dir,
             &self.server_rules.opened,
             &grants,
             &leases,
-            (&o.resolver, &o.around.protected),
+            (&o.resolver, &o.sandbox_context.protected),
         );
-        let standing = o.containment.as_ref().map(|c| c.standing(&o.around));
+        let always_writable = o.containment.as_ref().map(|c| c.always_writable(&o.sandbox_context));
         if o.asking.is_some() {
             // Granted files are served.
-            new.needs.clear();
+            new.mounts.clear();
         }
-        new.needs.extend(standing.unwrap_or_default());
-        self.withhold_writing(&mut new.needs);
-        for need in &mut new.needs {
-            need.named = need.file && need.writable && self.named.contains(&need.path);
+        new.mounts.extend(always_writable.unwrap_or_default());
+        self.remove_write_access(&mut new.mounts);
+        for need in &mut new.mounts {
+            need.is_approved_by_name =
+                need.is_file_only && need.writable && self.approved_files.contains(&need.path);
         }
         self.roots.send_if_modified(|old| {
             let paths = |s: &ServerView| s.roots.iter().map(|r| r.path.clone()).collect::<Vec<_>>();
@@ -156,58 +158,60 @@ impl Actor {
         versions
     }
 
-    /// Updates the approved autostart files, and notifies the watcher of new ones.
-    fn update_named(&mut self, grants: &[StandingGrant]) {
+    /// Updates the approved autostart files and notifies the watcher of new ones.
+    fn update_approved_files(&mut self, grants: &[StandingGrant]) {
         let granted = grants.iter().filter_map(StandingGrant::files);
         let granted = granted.filter(|files| files.kind == GrantKind::File && files.access.write);
-        let leased = self.leases.values().flat_map(|leased| &leased.named);
-        let home = &self.options.around.home;
-        let all = granted.map(|files| &files.path).chain(leased).filter(|path| runs_later(path, home));
-        let named: BTreeSet<CanonicalPath> = all.cloned().collect();
-        if let Some(look) =
-            self.running.as_mut().and_then(Running::control).and_then(|control| control.look())
+        let leased = self.leases.values().flat_map(|leased| &leased.approved_files);
+        let home = &self.options.sandbox_context.home;
+        let all = granted.map(|files| &files.path).chain(leased).filter(|path| is_autostart_file(path, home));
+        let approved_files: BTreeSet<CanonicalPath> = all.cloned().collect();
+        if let Some(watch) =
+            self.running.as_mut().and_then(Running::control).and_then(|control| control.watch())
         {
-            named.difference(&self.named).for_each(|path| look.named(path.as_str()));
+            approved_files
+                .difference(&self.approved_files)
+                .for_each(|path| watch.add_approved(path.as_str()));
         }
-        self.named = named;
+        self.approved_files = approved_files;
     }
 
-    fn follow_policy(&mut self) {
+    fn apply_policy(&mut self) {
         let snapshot = self.options.snapshots.borrow().clone();
         if snapshot.version == self.server_rules.version {
             return;
         }
         self.server_rules = ServerRules::of(&snapshot, &self.options.server.name);
-        if self.options.around.protected != snapshot.protected {
-            self.options.around.protected = snapshot.protected.clone();
-            // The paths that are hidden from a running process, or opened by its entry, cannot be changed.
-            let shows_too_much = |containment: &Containment| {
-                containment.hides_paths() || !containment.is_permitted(&self.options.around)
+        if self.options.sandbox_context.protected != snapshot.protected {
+            self.options.sandbox_context.protected = snapshot.protected.clone();
+            // The paths that are hidden from a running process, or permitted by its entry, cannot be changed.
+            let exposes_more = |containment: &Containment| {
+                containment.hides_paths() || !containment.is_permitted(&self.options.sandbox_context)
             };
-            self.hides_too_little = self.options.containment.as_ref().is_ok_and(shows_too_much);
+            self.must_hide_more = self.options.containment.as_ref().is_ok_and(exposes_more);
         }
     }
 
-    async fn mount(&mut self, grants: u64) -> RoundOutcome {
-        let outdated = self.hides_too_little && self.running.is_some();
+    async fn mount_for(&mut self, grants: u64) -> RoundOutcome {
+        let outdated = self.must_hide_more && self.running.is_some();
         let mut round = RoundOutcome { outdated, ..RoundOutcome::default() };
         let stale =
             self.mounted.iter().filter(|m| !m.is_current()).map(|m| MountStep::Remove(m.need.path.clone()));
         let stale = stale.collect();
         self.apply(stale, &mut round).await;
-        let needs = self.roots.borrow().needs.clone();
-        let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
-        let wanted = needed_mounts(&now, &needs);
+        let mounts = self.roots.borrow().mounts.clone();
+        let now: Vec<MountRequest> = self.mounted.iter().map(|m| m.need.clone()).collect();
+        let wanted = needed_mounts(&now, &mounts);
         self.apply(additions(&now, &wanted), &mut round).await;
         // The client may initialize at any moment. If it does, a server that was not notified of its roots in this
         // round takes no calls before the next round.
         round.takes_calls = self.is_initialized();
-        round.told = self.announce_roots();
-        let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
+        round.unconfirmed_roots = self.announce_roots();
+        let now: Vec<MountRequest> = self.mounted.iter().map(|m| m.need.clone()).collect();
         self.apply(removals(&now, &wanted), &mut round).await;
-        round.held |= !self.network_is_cut_off().await;
-        round.held |= !self.files_are_within(grants).await;
-        let lost = self.running.as_mut().and_then(Running::control).map(SupervisorControl::uncovered);
+        round.may_hold_revoked |= !self.network_is_cut_off().await;
+        round.may_hold_revoked |= !self.enforce_file_grants(grants).await;
+        let lost = self.running.as_mut().and_then(Running::control).map(SupervisorControl::lost_masks);
         self.report_lost_masks(lost.unwrap_or_default()).await;
         round
     }
@@ -215,7 +219,7 @@ impl Actor {
     /// Returns `true` once none of the server's open connections depends on a revoked grant.
     async fn network_is_cut_off(&self) -> bool {
         match &self.options.network {
-            Some(network) => network.is_within_grants().await,
+            Some(network) => network.enforce_grants().await,
             None => true,
         }
     }
@@ -227,7 +231,7 @@ impl Actor {
         for step in steps {
             match step {
                 MountStep::Add(need) => {
-                    let kept = self.options.around.kept_in(&need.path);
+                    let kept = self.options.sandbox_context.masked_paths_in(&need.path);
                     add(control, &mut self.mounted, need, kept, round).await;
                 }
                 MountStep::Narrow(need) => narrow(control, &mut self.mounted, need, round).await,
@@ -240,39 +244,45 @@ impl Actor {
     fn announce_roots(&mut self) -> Option<u64> {
         let version = self.roots.borrow().version;
         let connection = &self.running.as_ref()?.connection;
-        let heard = *connection.told.borrow();
+        let sent_version = *connection.sent_roots.borrow();
         // Skip servers that never request roots, and stateless servers, which request them when needed.
-        let never_asks = connection.is_stateless() || (self.asks_for_roots == Some(false) && heard == 0);
+        let never_asks =
+            connection.is_stateless() || (self.asks_for_roots == Some(false) && sent_version == 0);
         if !self.is_initialized() || self.confirmed_version == version || never_asks {
             return None;
         }
         // Skip servers that have not requested roots yet, because they will receive the newest ones when they do.
-        let may_know = self.asks_for_roots.is_some() || heard > 0;
-        if heard != version && self.announced != version && may_know {
+        let may_know = self.asks_for_roots.is_some() || sent_version > 0;
+        if sent_version != version && self.announced_version != version && may_know {
             connection.send(notification_line(ROOTS_CHANGED, None), None);
-            self.options.metrics.roots_changed();
-            self.announced = version;
+            self.options.metrics.count_roots_changed();
+            self.announced_version = version;
         }
         Some(version)
     }
 
     /// Returns the wait for a version of the roots: `wait` if it is for the same version, otherwise a new wait.
-    fn wait_for(&self, told: Option<u64>, wait: Option<Wait>) -> Option<Wait> {
-        let version = told?;
+    fn wait_for(&self, unconfirmed_roots: Option<u64>, wait: Option<RootsWait>) -> Option<RootsWait> {
+        let version = unconfirmed_roots?;
         if let Some(wait) = wait.filter(|wait| wait.version == version) {
             return Some(wait);
         }
         let connection = self.running.as_ref()?.connection.clone();
         let lists_allowed = self.server_rules.lists_allowed;
         let shown = self.roots.borrow().clone();
-        Some(Wait::begin(connection, shown, (self.asks_for_roots, lists_allowed), self.options.log.clone()))
+        Some(RootsWait::begin(
+            connection,
+            shown,
+            (self.asks_for_roots, lists_allowed),
+            self.options.log.clone(),
+        ))
     }
 
     /// Handles the result of waiting for a version of the roots.
     fn wait_ended(&mut self, version: u64, outcome: WaitOutcome) {
         match outcome {
             // The process exited, so it remains unknown whether the server requests roots.
-            WaitOutcome::Ended => {}
+            WaitOutcome::Exited => {}
             WaitOutcome::Waited { asks_for_roots } => {
                 self.asks_for_roots = asks_for_roots;
                 self.confirmed_version = version;
@@ -302,22 +312,22 @@ impl Actor {
 }
 
 /// Completes when the grants or the policy have changed.
-async fn versions_moved(
+async fn versions_changed(
     grants: &mut watch::Receiver<Arc<GrantTable>>,
     snapshots: &mut watch::Receiver<Arc<PolicySnapshot>>,
     versions: Versions,
 ) {
-    let versions_moved = tokio::select! {
+    let versions_changed = tokio::select! {
         table = grants.wait_for(|table| table.version != versions.grants) => table.is_ok(),
         snapshot = snapshots.wait_for(|snapshot| snapshot.version != versions.policy) => snapshot.is_ok(),
     };
-    if !versions_moved {
+    if !versions_changed {
         // All senders were dropped, so no further change will arrive.
         std::future::pending().await
     }
 }
 
-/// Returns the next call that needs no further access, and postpones all other commands. Returns `None` once all
+/// Returns the next call that needs no further access and postpones all other commands. Returns `None` once all
 /// senders are dropped.
 async fn next_refresh(
     inbox: &mut mpsc::UnboundedReceiver<Command>,

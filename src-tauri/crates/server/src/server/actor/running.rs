@@ -3,7 +3,7 @@
 use super::served::{FilesEvent, ServedProcess, files_event};
 use super::stderr_tail::StderrTail;
 use crate::server::control::SupervisorControl;
-use crate::server::process::ProcessHold;
+use crate::server::process::ProcessGuard;
 use crate::server::replay::HandshakeOutcome;
 use ironcurtain_mcp::server::{ReaderTask, ServerConnection};
 use ironcurtain_sandbox::ControlOp;
@@ -21,7 +21,7 @@ pub(super) struct Running {
     pub(super) connection: ServerConnection,
     /// State of the served files, or `None` if grants are mounted instead.
     pub(super) files: Option<Box<ServedProcess>>,
-    pub(super) hold: ProcessHold,
+    pub(super) guard: ProcessGuard,
     pub(super) reading: ReaderTask,
     pub(super) stderr_tail: StderrTail,
     pub(super) pid: Option<u32>,
@@ -64,9 +64,9 @@ impl Handshake {
 
 impl Running {
     pub(super) fn control(&mut self) -> Option<&mut SupervisorControl> {
-        match &mut self.hold {
-            ProcessHold::Live { control, .. } => Some(control),
-            ProcessHold::Fixed { .. } | ProcessHold::Plain { .. } | ProcessHold::Remote(_) => None,
+        match &mut self.guard {
+            ProcessGuard::Native { control, .. } => Some(control),
+            ProcessGuard::Srt { .. } | ProcessGuard::Plain { .. } | ProcessGuard::Remote(_) => None,
         }
     }
 
@@ -86,18 +86,18 @@ impl Running {
     }
 
     /// Returns the signal for masks that may be lost, or `None` if the sandbox is not watched.
-    pub(super) fn check(&mut self) -> Option<Arc<Notify>> {
-        Some(self.control()?.look()?.check())
+    pub(super) fn mask_alert(&mut self) -> Option<Arc<Notify>> {
+        Some(self.control()?.watch()?.mask_check_needed())
     }
 
     /// Returns `true` if the mounts can be changed only by a restart.
     pub(super) fn is_fixed(&self) -> bool {
-        matches!(self.hold, ProcessHold::Fixed { .. })
+        matches!(self.guard, ProcessGuard::Srt { .. })
     }
 }
 
 /// Waits until masks may be lost. Never completes if `check` is `None`.
-pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
+pub(super) async fn masks_may_be_lost(check: Option<Arc<Notify>>) {
     match check {
         Some(check) => check.notified().await,
         None => std::future::pending().await,
@@ -105,25 +105,25 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
 }
 
 /// Event from a running process.
-pub(super) enum News {
+pub(super) enum ProcessEvent {
     /// The `initialize` handshake has succeeded or failed.
     Handshake(HandshakeOutcome),
     /// An event of the served files.
     Files(FilesEvent),
     /// The process closed its output.
-    Ended,
+    Exited,
 }
 
 /// Waits for the process's next event. Never completes if no process is running.
-pub(super) async fn news(running: Option<&mut Running>) -> News {
+pub(super) async fn next_event(running: Option<&mut Running>) -> ProcessEvent {
     let Some(Running { reading, handshake, files, .. }) = running else {
         return std::future::pending().await;
     };
     tokio::select! {
-        outcome = handshake_outcome(handshake) => News::Handshake(outcome),
-        event = files_event(files.as_deref_mut()) => News::Files(event),
+        outcome = handshake_outcome(handshake) => ProcessEvent::Handshake(outcome),
+        event = files_event(files.as_deref_mut()) => ProcessEvent::Files(event),
         // Ignore the result: the connection is closed after end of file and after an error.
-        _ = &mut reading.ended => News::Ended,
+        _ = &mut reading.eof => ProcessEvent::Exited,
     }
 }
 

@@ -8,10 +8,10 @@ use crate::served_files::{
     AccessCounts, CallsInProgress, FilesInbox, ProfileGrants, SandboxOrder, ServedFiles, ServedFilesOptions,
     ServingFiles,
 };
-use crate::server::process::{AskingConnections, ProcessHold};
+use crate::server::process::{FileApprovalConnections, ProcessGuard};
 use ironcurtain_consent::Principal;
-use ironcurtain_containment::ClosedPaths;
-use ironcurtain_grants::mounts::Need;
+use ironcurtain_containment::HiddenPaths;
+use ironcurtain_grants::mounts::MountRequest;
 use ironcurtain_paths::Resolver;
 use ironcurtain_protocol::{RunAsk, RunNote};
 use ironcurtain_services::{Services, SessionLog};
@@ -38,8 +38,8 @@ pub(super) struct SessionParts<'a> {
     pub(super) session: &'a str,
     pub(super) resolver: &'a Resolver,
     /// Writable folders that are mounted from the start.
-    pub(super) mounted: Vec<Need>,
-    pub(super) closed: ClosedPaths,
+    pub(super) mounted: Vec<MountRequest>,
+    pub(super) closed: HiddenPaths,
     pub(super) log: SessionLog,
 }
 
@@ -68,9 +68,9 @@ impl ServedProcess {
         options: &AskingOptions,
         SessionParts { session, resolver, mounted, closed, log }: SessionParts<'_>,
         network: Option<&ServerNetwork>,
-        (pid, connections): (u32, AskingConnections),
+        (pid, connections): (u32, FileApprovalConnections),
     ) -> io::Result<Self> {
-        let AskingConnections { view, services } = connections;
+        let FileApprovalConnections { view, services } = connections;
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
         let local = network.and_then(ServerNetwork::local);
@@ -78,7 +78,7 @@ impl ServedProcess {
             Some(link) => serve_ports(local.clone(), link, Vec::new())?,
             None => JoinSet::new(),
         };
-        let (notes, denials) = RunNotes::new(RunAsk::Usual);
+        let (notes, denials) = RunNotes::new(RunAsk::Default);
         let logging = tokio::spawn(log_denials(denials, log)).abort_handle();
         let calls = options.calls.clone();
         let (files, FilesInbox { for_view, orders }) = ServedFiles::new(ServedFilesOptions {
@@ -101,15 +101,15 @@ impl ServedProcess {
 
     /// Waits until the view no longer uses grants older than this version. Returns `false` if the process must be
     /// stopped to ensure that.
-    pub(super) async fn is_within(&mut self, version: u64, hold: &mut ProcessHold) -> bool {
+    pub(super) async fn wait_until_enforced(&mut self, version: u64, guard: &mut ProcessGuard) -> bool {
         let Self { files, serving, orders, .. } = self;
         loop {
             tokio::select! {
-                () = files.is_within(version) => return true,
-                () = files.ending() => return false,
+                () = files.wait_until_enforced(version) => return true,
+                () = files.wait_for_end() => return false,
                 // The sandbox exits when its view does.
                 () = serving.disconnected() => return true,
-                Some(order) = orders.recv() => obey(hold, order).await,
+                Some(order) = orders.recv() => execute_order(guard, order).await,
             }
         }
     }
@@ -118,8 +118,8 @@ impl ServedProcess {
     pub(super) async fn event(&mut self) -> FilesEvent {
         tokio::select! {
             Some(order) = self.orders.recv() => FilesEvent::Order(order),
-            () = self.files.ending() => {
-                let why = self.files.ended_because();
+            () = self.files.wait_for_end() => {
+                let why = self.files.end_reason();
                 FilesEvent::Stop(why.unwrap_or_else(|| "it still had access that was revoked".to_owned()))
             }
         }
@@ -130,7 +130,7 @@ impl Drop for ServedProcess {
     fn drop(&mut self) {
         self.logging.abort();
         self.files.end();
-        self.files.has_gone();
+        self.files.mark_exited();
         self.local.iter().for_each(|local| local.close());
     }
 }
@@ -160,9 +160,9 @@ async fn log_denials(mut notes: NotesInbox, log: SessionLog) {
 }
 
 /// Carries out an order to the supervisor.
-pub(super) async fn obey(hold: &mut ProcessHold, (order, answer): SandboxOrder) {
-    if let ProcessHold::Live { control, .. } = hold {
+pub(super) async fn execute_order(guard: &mut ProcessGuard, (order, answer): SandboxOrder) {
+    if let ProcessGuard::Native { control, .. } = guard {
         // Ignore the error: the receiver is dropped only while the process is ending.
-        let _ = answer.send(control.carry_out(order).await);
+        let _ = answer.send(control.execute(order).await);
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// Number of bytes to keep.
-const KEPT: usize = 1000;
+const MAX_LEN: usize = 1000;
 
 /// Maximum time to read the remaining output after the server has exited. Other processes may still hold its standard
 /// error open.
@@ -31,7 +31,7 @@ impl Drop for StderrTail {
 }
 
 impl StderrTail {
-    pub(super) fn of(stderr: ServerStderr, log: SessionLog) -> Self {
+    pub(super) fn new(stderr: ServerStderr, log: SessionLog) -> Self {
         let last = Arc::<Mutex<VecDeque<u8>>>::default();
         let task = tokio::spawn(copy(stderr, log, last.clone()));
         Self { last, task }
@@ -49,7 +49,7 @@ impl StderrTail {
         // Drop a truncated first line, because it may start with part of a secret. A partial secret cannot be
         // recognized.
         let whole =
-            if last.len() < KEPT { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
+            if last.len() < MAX_LEN { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
         let lines: Vec<&str> = whole.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let said = Map::from_iter([("said".to_owned(), Value::from(lines.join("; ")))]);
         redacted(&said).get("said").and_then(Value::as_str).map(visible::line).unwrap_or_default()
@@ -60,8 +60,8 @@ async fn copy(mut stderr: ServerStderr, log: SessionLog, last: Arc<Mutex<VecDequ
     while let Some(text) = stderr.next().await {
         {
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-            last.extend(text.get(text.len().saturating_sub(KEPT)..).unwrap_or_default());
-            let surplus = last.len().saturating_sub(KEPT);
+            last.extend(text.get(text.len().saturating_sub(MAX_LEN)..).unwrap_or_default());
+            let surplus = last.len().saturating_sub(MAX_LEN);
             last.drain(..surplus);
         }
         for line in text.split_inclusive(|&b| b == b'\n') {

@@ -1,14 +1,14 @@
 //! Logs the user out of remote servers.
 
-use super::alone::unrecorded;
 use super::remote_login::login_server;
+use super::standalone::unrecorded;
 use ironcurtain_config::RemoteServer;
 use ironcurtain_mcp::remote::login::StoredLogin;
-use ironcurtain_secrets::{LoginMark, Logins, SecretError, SecretStore, in_time};
+use ironcurtain_secrets::{LoginRecord, Logins, SecretError, SecretStore, with_unlock_timeout};
 
 /// Result of logging out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedLogin {
+pub struct LogoutResult {
     /// Issuer of the authorization server.
     pub issuer: String,
     /// `true` if the authorization server has revoked the tokens.
@@ -24,9 +24,9 @@ pub async fn log_out(
     store: &SecretStore,
     name: &str,
     remote: Option<&RemoteServer>,
-) -> Result<Option<EndedLogin>, SecretError> {
+) -> Result<Option<LogoutResult>, SecretError> {
     let (logins, server) = (Logins::of(store), name.to_owned());
-    let mark = in_time(move || logins.strike(&server)).await?;
+    let mark = with_unlock_timeout(move || logins.remove_record(&server)).await?;
     remove_tokens(store, (name, remote), mark).await
 }
 
@@ -38,10 +38,10 @@ pub async fn log_out(
 pub async fn remove_tokens(
     store: &SecretStore,
     (name, remote): (&str, Option<&RemoteServer>),
-    mark: Option<LoginMark>,
-) -> Result<Option<EndedLogin>, SecretError> {
+    mark: Option<LoginRecord>,
+) -> Result<Option<LogoutResult>, SecretError> {
     let (logins, server) = (Logins::of(store), name.to_owned());
-    let tokens = match in_time(move || logins.remove_tokens(&server)).await {
+    let tokens = match with_unlock_timeout(move || logins.remove_tokens(&server)).await {
         Err(SecretError::NoKeyring(_)) if mark.is_none() => None,
         tokens => tokens?,
     };
@@ -52,5 +52,5 @@ pub async fn remove_tokens(
         Some((login, remote)) => login.revoke(&login_server(name, remote, unrecorded(name))).await,
         None => false,
     };
-    Ok(mark.map(|mark| EndedLogin { issuer: mark.issuer, is_revoked }))
+    Ok(mark.map(|mark| LogoutResult { issuer: mark.issuer, is_revoked }))
 }

@@ -1,13 +1,17 @@
 //! Starts a server in IronCurtain's own sandbox.
 
-use super::{AskingConnections, Killer, Process, ProcessHold, Start, Watch, mount, process};
+use super::{
+    FileApprovalConnections, Killer, Process, ProcessGuard, StartOptions, WatchOptions, mount_for, process,
+};
 use crate::server::control::SupervisorControl;
 use crate::server::start_error::ServerStartError;
-use ironcurtain_autostart::{SandboxWatch, rules};
+use ironcurtain_autostart::{SandboxWatch, autostart_rules};
 use ironcurtain_config::FileView;
 use ironcurtain_containment::{Profile, environment, limits};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, launch, without_tun};
+use ironcurtain_sandbox::{
+    Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, describe_missing_tun, launch,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -15,7 +19,7 @@ use std::path::Path;
 pub(super) async fn start(
     profile: &Profile,
     view: Option<FileView>,
-    start: Start<'_>,
+    start: StartOptions<'_>,
 ) -> Result<Process, ServerStartError> {
     let look = match start.watch {
         Some(watch) => Some(begin(profile, view, watch, &start).await?),
@@ -29,8 +33,8 @@ pub(super) async fn start(
     let killer = Killer(launched.kill);
     let mut control = SupervisorControl::new(launched.control, look)?;
     control.started().await?;
-    if let Some(reason) = control.no_tun() {
-        tracing::warn!(server = start.server.name, "{}", without_tun(reason));
+    if let Some(reason) = control.tun_error() {
+        tracing::warn!(server = start.server.name, "{}", describe_missing_tun(reason));
     }
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
@@ -41,23 +45,27 @@ pub(super) async fn start(
         None => None,
     };
     let streams = [launched.stdin, launched.stdout, launched.stderr];
-    let hold =
-        ProcessHold::Live { control: Box::new(control), _serving: serving, _killer: killer, package: None };
-    let asking = launched.view.map(|view| AskingConnections { view, services: launched.services });
-    Ok(Process { closed, asking, ..process(launched.pid, streams, hold)? })
+    let guard = ProcessGuard::Native {
+        control: Box::new(control),
+        _serving: serving,
+        _killer: killer,
+        package: None,
+    };
+    let asking = launched.view.map(|view| FileApprovalConnections { view, services: launched.services });
+    Ok(Process { read_only: closed, asking, ..process(launched.pid, streams, guard)? })
 }
 
 async fn begin(
     profile: &Profile,
     view: Option<FileView>,
-    watch: Watch<'_>,
-    start: &Start<'_>,
+    watch: WatchOptions<'_>,
+    start: &StartOptions<'_>,
 ) -> Result<SandboxWatch, ServerStartError> {
-    let rules = rules(profile, start.around);
+    let rules = autostart_rules(profile, start.sandbox_context);
     let look = watch.autostart.watch(watch.watched, rules).await?;
-    watch.named.iter().for_each(|path| look.named(path.as_str()));
+    watch.named.iter().for_each(|path| look.add_approved(path.as_str()));
     if view == Some(FileView::HostRead) {
-        look.hidden(start.around.denied(profile));
+        look.set_hidden(start.sandbox_context.denied(profile));
     }
     Ok(look)
 }
@@ -67,12 +75,12 @@ async fn closed(
     look: Option<&SandboxWatch>,
     profile: &Profile,
     view: Option<FileView>,
-    start: &Start<'_>,
+    start: &StartOptions<'_>,
 ) -> Result<BTreeMap<CanonicalPath, Vec<String>>, ServerStartError> {
     let mut closed = BTreeMap::new();
-    let Some(look) = look else { return Ok(start.closed.clone()) };
-    let granted = start.needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
-    for root in start.around.writable(profile, granted_view(view)).into_iter().chain(granted) {
+    let Some(look) = look else { return Ok(start.read_only.clone()) };
+    let granted = start.mounts.iter().filter(|need| need.writable).map(|need| need.path.clone());
+    for root in start.sandbox_context.writable(profile, granted_view(view)).into_iter().chain(granted) {
         let paths = look.open(root.as_str()).await?;
         closed.insert(root, paths);
     }
@@ -83,14 +91,14 @@ async fn closed(
 fn spec(
     profile: &Profile,
     view: Option<FileView>,
-    start: &Start<'_>,
+    start: &StartOptions<'_>,
     closed: &BTreeMap<CanonicalPath, Vec<String>>,
 ) -> Result<Spec, ServerStartError> {
     let program = text(&start.program()?)?;
-    let own = start.around.writable(profile, granted_view(view));
+    let own = start.sandbox_context.writable(profile, granted_view(view));
     let mut shown = match view {
-        Some(view) => start.around.view(profile, view, &program)?,
-        None => start.around.asking_view(profile, &program)?,
+        Some(view) => start.sandbox_context.view(profile, view, &program)?,
+        None => start.sandbox_context.asking_view(profile, &program)?,
     };
     let connector = text(&start.programs.dir.join("ironcurtain-sandbox"))?;
     if start.network.is_some() {
@@ -99,20 +107,24 @@ fn spec(
     let proxy = start.network.map(|_| ironcurtain_egress::environment(PROXY_PORT, Some(&connector)));
     let argv = std::iter::once(program).chain(start.server.args.iter().cloned()).collect();
     let in_mount = |path| closed.get(path).cloned().unwrap_or_default();
-    let kept = |path| start.around.kept_in(path);
-    let mounts = start.needs.iter();
+    let kept = |path| start.sandbox_context.masked_paths_in(path);
+    let mounts = start.mounts.iter();
     let mounts: Vec<Mount> =
-        mounts.map(|need| mount(need, in_mount(&need.path)).keeping(kept(&need.path))).collect();
+        mounts.map(|need| mount_for(need, in_mount(&need.path)).with_pinned(kept(&need.path))).collect();
     Ok(Spec {
         argv,
-        env: environment(start.server, start.around.home.as_path(), proxy, std::env::vars_os()),
+        env: environment(start.server, start.sandbox_context.home.as_path(), proxy, std::env::vars_os()),
         cwd: None,
-        home: Some(start.around.home.as_str().to_owned()),
+        home: Some(start.sandbox_context.home.as_str().to_owned()),
         view: shown,
         mounts,
-        closed: own.iter().flat_map(in_mount).collect(),
-        kept: own.iter().flat_map(kept).collect(),
-        hidden: if view == Some(FileView::HostRead) { vec![] } else { start.around.closed(profile).hidden },
+        read_only: own.iter().flat_map(in_mount).collect(),
+        pinned: own.iter().flat_map(kept).collect(),
+        hidden: if view == Some(FileView::HostRead) {
+            vec![]
+        } else {
+            start.sandbox_context.hidden_paths(profile).hidden
+        },
         network: match (start.network, view) {
             (None, _) => NetworkAccess::None,
             (Some(_), Some(_)) => NetworkAccess::Proxied,
@@ -124,7 +136,7 @@ fn spec(
             UnixSockets::None
         },
         limits: limits(&profile.limits),
-        state_dir: start.around.sandboxes.as_str().to_owned(),
+        state_dir: start.sandbox_context.sandboxes.as_str().to_owned(),
         allow_root: start.programs.allow_root,
     })
 }

@@ -3,16 +3,19 @@
 //! - The program must belong to root or this user and must not be writable by others, because no sandbox limits the
 //!   damage that a manipulated program can do.
 
-use super::{Process, ProcessHold, Start, bound};
+use super::{Process, ProcessGuard, StartOptions, spawn};
 use crate::server::start_error::ServerStartError;
-use ironcurtain_containment::trusted;
+use ironcurtain_containment::check_trusted;
 use std::process::Command;
 
-pub(super) async fn start(start: Start<'_>) -> Result<Process, ServerStartError> {
+pub(super) async fn start(start: StartOptions<'_>) -> Result<Process, ServerStartError> {
     let program = start.program()?;
     // Check and start the program by path. Most programs are scripts, which their interpreter opens by path anyway.
-    trusted(&program)?;
+    check_trusted(&program)?;
     let mut command = Command::new(program);
-    command.args(&start.server.args).envs(&start.server.env).current_dir(start.around.session_dir.as_path());
-    bound(command, |hold| ProcessHold::Plain { _hold: hold, package: None }).await
+    command
+        .args(&start.server.args)
+        .envs(&start.server.env)
+        .current_dir(start.sandbox_context.session_dir.as_path());
+    spawn(command, |hold| ProcessGuard::Plain { _hold: hold, package: None }).await
 }

@@ -3,10 +3,11 @@
 use futures_util::future::BoxFuture;
 use ironcurtain_config::RemoteServer;
 use ironcurtain_mcp::remote::login::{
-    Dial, LoginError, LoginServer, LoginStore, StoredLogin, login_command, typed,
+    Dial, LoginError, LoginServer, LoginStore, StoredLogin, login_command, shell_quote,
 };
 use ironcurtain_secrets::{
-    Logins, Secret, SecretError, SecretFileError, SecretMask, SecretName, in_time, named_in_header,
+    Logins, Secret, SecretError, SecretFileError, SecretMask, SecretName, secret_reference_in_header,
+    with_unlock_timeout,
 };
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,13 +62,13 @@ impl Masks {
 }
 
 /// Login store that uses the keyring or the encrypted file.
-pub(super) struct KeptLogin {
+pub(super) struct SecretLoginStore {
     server: String,
     logins: Logins,
     masks: Masks,
 }
 
-impl KeptLogin {
+impl SecretLoginStore {
     pub(super) fn new(server: &str, logins: Logins, masks: Masks) -> Self {
         Self { server: server.to_owned(), logins, masks }
     }
@@ -77,18 +78,18 @@ impl KeptLogin {
     }
 }
 
-impl LoginStore for KeptLogin {
-    fn mark(&self) -> BoxFuture<'_, Option<String>> {
+impl LoginStore for SecretLoginStore {
+    fn login_id(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async {
             let (logins, server) = (self.logins.clone(), self.server.clone());
-            in_time(move || Ok(logins.mark(&server))).await.ok().flatten().map(|mark| mark.id)
+            with_unlock_timeout(move || Ok(logins.record(&server))).await.ok().flatten().map(|mark| mark.id)
         })
     }
 
     fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>> {
         Box::pin(async {
             let (logins, server) = (self.logins.clone(), self.server.clone());
-            let login = match in_time(move || logins.tokens(&server)).await {
+            let login = match with_unlock_timeout(move || logins.tokens(&server)).await {
                 Ok(tokens) => StoredLogin::parse(tokens.reveal()),
                 Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => None,
                 Err(problem) => return Err(self.failed(&problem)),
@@ -100,11 +101,12 @@ impl LoginStore for KeptLogin {
         })
     }
 
-    fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
+    fn lock(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
         Box::pin(async {
             let (logins, server) = (self.logins.clone(), self.server.clone());
-            let turn =
-                in_time(move || logins.turn(&server)).await.map_err(|problem| self.failed(&problem))?;
+            let turn = with_unlock_timeout(move || logins.lock(&server))
+                .await
+                .map_err(|problem| self.failed(&problem))?;
             Ok(Box::new(turn) as Box<dyn Send>)
         })
     }
@@ -114,31 +116,31 @@ impl LoginStore for KeptLogin {
             // Redact the token before it is sent for the first time.
             self.masks.add(login);
             let (logins, server) = (self.logins.clone(), self.server.clone());
-            let (id, ends_at) = (login.id().to_owned(), login.ends_at());
-            let tokens = Secret::new(login.text().to_string());
-            let saved = in_time(move || logins.renew(&server, (&id, ends_at), &tokens)).await;
+            let (id, ends_at) = (login.id().to_owned(), login.login_expires_at());
+            let tokens = Secret::new(login.to_json().to_string());
+            let saved = with_unlock_timeout(move || logins.renew(&server, (&id, ends_at), &tokens)).await;
             saved.map_err(|problem| self.failed(&problem))
         })
     }
 
-    fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
+    fn record_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let (logins, server, id) = (self.logins.clone(), self.server.clone(), login.id().to_owned());
             // Ignore the error: the login stays listed as valid, but the agent still receives the login error.
-            let _ = in_time(move || logins.note_expired(&server, &id)).await;
+            let _ = with_unlock_timeout(move || logins.record_expired(&server, &id)).await;
         })
     }
 }
 
 /// Records that a server requires a login, and notifies the user.
-pub(super) struct NeededLogin {
+pub(super) struct LoginRequirement {
     pub(super) logins: Logins,
     pub(super) name: String,
     pub(super) url: String,
     pub(super) notify: Notify,
 }
 
-impl NeededLogin {
+impl LoginRequirement {
     /// Returns a function that records whether the server requires a login. Calls are recorded in order.
     pub(super) fn recorder(self) -> impl Fn(bool) + Send + Sync {
         let (send, mut needed) = mpsc::unbounded_channel();
@@ -157,13 +159,13 @@ impl NeededLogin {
     async fn note(&self, is_needed: bool) {
         let Self { logins, name, url, notify } = self;
         let (logins, server, url) = (logins.clone(), name.clone(), url.clone());
-        let noted = in_time(move || match is_needed {
-            true => logins.note_required(&server, &url),
-            false => logins.note_accepted(&server).map(|()| false),
+        let noted = with_unlock_timeout(move || match is_needed {
+            true => logins.record_required(&server, &url),
+            false => logins.record_accepted(&server).map(|()| false),
         });
         // If the list cannot be written, the user is still notified.
         if noted.await.unwrap_or(is_needed) {
-            notify(&format!("{name} needs you to log in: ironcurtain servers login {}", typed(name)));
+            notify(&format!("{name} needs you to log in: ironcurtain servers login {}", shell_quote(name)));
         }
     }
 }
@@ -175,7 +177,7 @@ pub(super) struct Advice {
     address: String,
     /// Command that stores a token for the server. The URL in it has no query.
     add_token: String,
-    with: Credentials,
+    credentials: Credentials,
     logins: Logins,
 }
 
@@ -190,28 +192,28 @@ enum Credentials {
 impl Advice {
     pub(super) fn of(name: &str, server: &RemoteServer, logins: Logins) -> Self {
         let mut headers = server.headers().iter();
-        let secret = headers.clone().find_map(|(_, value)| Some(named_in_header(value).ok()??.1));
-        let with = match secret {
+        let secret = headers.clone().find_map(|(_, value)| Some(secret_reference_in_header(value).ok()??.1));
+        let credentials = match secret {
             Some(secret) => Credentials::Secret(secret),
             None if headers.any(|(name, _)| name.eq_ignore_ascii_case("authorization")) => Credentials::Plain,
             None => Credentials::Login,
         };
         let (url, address) = (server.url().to_string(), server.to_string());
-        let written = if server.url().query().is_some() { "URL".into() } else { typed(&address) };
+        let written = if server.url().query().is_some() { "URL".into() } else { shell_quote(&address) };
         let add_token = format!("ironcurtain servers add {written} --token");
-        Self { server: name.to_owned(), url, address, add_token, with, logins }
+        Self { server: name.to_owned(), url, address, add_token, credentials, logins }
     }
 
     /// Returns a message with advice for credentials that the server refused with this status.
-    pub(super) fn words(&self, status: u16, scope: Option<&str>) -> String {
-        let Self { server, url, address, add_token, with, logins } = self;
+    pub(super) fn message(&self, status: u16, scope: Option<&str>) -> String {
+        let Self { server, url, address, add_token, credentials, logins } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };
         let token = format!("if you have a token, run: {add_token}");
-        let login = format!("ironcurtain servers login {}", typed(server));
-        let scope = scope.filter(|scope| named(scope).next().is_some());
-        match with {
+        let login = format!("ironcurtain servers login {}", shell_quote(server));
+        let scope = scope.filter(|scope| split_scopes(scope).next().is_some());
+        match credentials {
             Credentials::Login => {
-                match (status, logins.mark(server).filter(|mark| mark.url == *url), scope) {
+                match (status, logins.record(server).filter(|mark| mark.url == *url), scope) {
                     (401, Some(_), _) => format!(
                         "`{address}` did not accept your login ({status}); to log in again, run: {login}"
                     ),
@@ -219,7 +221,7 @@ impl Advice {
                         format!("`{address}` wants you to log in ({status}); run: {login}   ({token})")
                     }
                     (_, Some(mark), Some(scope)) => {
-                        let advice = login_command(server, together(&mark.scopes, scope));
+                        let advice = login_command(server, merged_scopes(&mark.scopes, scope));
                         let advice = advice.map(|command| format!("; to request it, run: {command}"));
                         format!(
                             "`{address}` requires a scope that your login does not have ({status}){}",
@@ -241,12 +243,12 @@ impl Advice {
 
 /// Returns the login's scopes and the additional scopes that the server requires. The required scopes may be separated
 /// by commas.
-fn together<'a>(scopes: &'a [String], required: &'a str) -> impl Iterator<Item = &'a str> {
-    let is_new = move |scope: &&str| !scopes.iter().any(|had| had == scope);
-    scopes.iter().map(String::as_str).chain(named(required).filter(is_new))
+fn merged_scopes<'a>(scopes: &'a [String], required: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_new = move |scope: &&str| !scopes.iter().any(|granted| granted == scope);
+    scopes.iter().map(String::as_str).chain(split_scopes(required).filter(is_new))
 }
 
-fn named(scopes: &str) -> impl Iterator<Item = &str> {
+fn split_scopes(scopes: &str) -> impl Iterator<Item = &str> {
     scopes.split([' ', ',']).filter(|scope| !scope.is_empty())
 }
 
@@ -255,7 +257,7 @@ mod tests {
     use super::*;
     use ironcurtain_config::Servers;
     use ironcurtain_config::home::Home;
-    use ironcurtain_secrets::{LoginMark, SecretStore};
+    use ironcurtain_secrets::{LoginRecord, SecretStore};
 
     #[test]
     fn advice_requests_the_missing_scopes_and_quotes_the_address() {
@@ -269,20 +271,20 @@ mod tests {
         let logins = Logins::of(&SecretStore::of(&home.state));
         let advice = Advice::of("far", &remote, logins.clone());
         let token = "run: ironcurtain servers add 'https://a.example/$(id);x' --token";
-        let said = advice.words(401, None);
-        assert!(said.contains("wants you to log in (401)") && said.contains(token), "{said}");
-        let mark = LoginMark::new(remote.url().as_str(), "https://auth.example", &["read".into()]).unwrap();
-        logins.note("far", &mark).unwrap();
+        let message = advice.message(401, None);
+        assert!(message.contains("wants you to log in (401)") && message.contains(token), "{message}");
+        let mark = LoginRecord::new(remote.url().as_str(), "https://auth.example", &["read".into()]).unwrap();
+        logins.insert_record("far", &mark).unwrap();
         let login = "to request it, run: ironcurtain servers login far --scope";
         for (required, wanted) in [("write", "read write"), ("read,write", "read write"), ("a b", "read a b")]
         {
-            let said = advice.words(403, Some(required));
-            assert!(said.ends_with(&format!("{login} \"{wanted}\"")), "{required}: {said}");
+            let message = advice.message(403, Some(required));
+            assert!(message.ends_with(&format!("{login} \"{wanted}\"")), "{required}: {message}");
         }
         for unsafe_scope in ["$(id)", "`id`", "a\"b"] {
-            let said = advice.words(403, Some(unsafe_scope));
-            assert!(said.ends_with("requires a scope that your login does not have (403)"), "{said}");
+            let message = advice.message(403, Some(unsafe_scope));
+            assert!(message.ends_with("requires a scope that your login does not have (403)"), "{message}");
         }
-        assert!(advice.words(403, Some("")).ends_with(token));
+        assert!(advice.message(403, Some("")).ends_with(token));
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use tokio::io::AsyncReadExt;
 
 /// Length at which an incomplete line is returned as a piece, in bytes.
-const PIECE: usize = 4000;
+const MAX_LINE_LEN: usize = 4000;
 
 /// Reader for a server's standard error. Returns complete lines, and splits long lines into pieces.
 #[derive(Debug)]
@@ -33,28 +33,28 @@ impl ServerStderr {
     /// Cancel safe.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
-            if let Some(text) = self.take() {
+            if let Some(text) = self.take_complete_lines() {
                 return Some(text);
             }
             if self.ended {
                 let rest = std::mem::take(&mut self.read);
                 return (!rest.is_empty()).then(|| self.mask.apply(&rest).into_owned());
             }
-            self.read.reserve(PIECE);
+            self.read.reserve(MAX_LINE_LEN);
             let read: io::Result<usize> = self.input.read_buf(&mut self.read).await;
             self.ended = matches!(read, Ok(0) | Err(_));
         }
     }
 
     /// Removes and returns the complete lines, or a piece of a long line.
-    fn take(&mut self) -> Option<Vec<u8>> {
+    fn take_complete_lines(&mut self) -> Option<Vec<u8>> {
         let overlap = self.mask.overlap();
         if let Some(end) = self.read.iter().rposition(|&byte| byte == b'\n') {
             let rest = self.read.split_off(end + 1);
             let lines = std::mem::replace(&mut self.read, rest);
             return Some(self.mask.apply(&lines).into_owned());
         }
-        if self.read.len() < PIECE + overlap {
+        if self.read.len() < MAX_LINE_LEN + overlap {
             return None;
         }
         // Hold back the last bytes, because they may be the start of a secret.
@@ -76,19 +76,19 @@ mod tests {
         let mask = SecretMask::of([&Secret::new("s3cret-value".to_owned())]);
         let mut stderr = ServerStderr::new(input);
         stderr.hide(mask);
-        let mut said = Vec::new();
+        let mut masked = Vec::new();
         for piece in pieces {
             output.write_all(piece).await.unwrap();
             // Reads in small pieces, as if the program wrote slowly.
             while let Ok(Some(text)) = tokio::time::timeout(std::time::Duration::ZERO, stderr.next()).await {
-                said.extend(text);
+                masked.extend(text);
             }
         }
         drop(output);
         while let Some(text) = stderr.next().await {
-            said.extend(text);
+            masked.extend(text);
         }
-        String::from_utf8(said).unwrap()
+        String::from_utf8(masked).unwrap()
     }
 
     #[tokio::test(start_paused = true)]

@@ -29,7 +29,7 @@ impl<'a> Body<'a> {
     }
 
     /// Reads a NUL-terminated string.
-    pub(super) fn text(&mut self) -> Result<&'a OsStr, Malformed> {
+    pub(super) fn c_string(&mut self) -> Result<&'a OsStr, Malformed> {
         let end = self.0.iter().position(|byte| *byte == 0).ok_or(Malformed)?;
         let text = self.take(end)?;
         self.skip(1)?;
@@ -38,7 +38,7 @@ impl<'a> Body<'a> {
 
     /// Reads a file name, which must not be empty, `.` or `..`, or contain `/`.
     pub(super) fn name(&mut self) -> Result<&'a OsStr, Malformed> {
-        let name = self.text()?;
+        let name = self.c_string()?;
         let bytes = name.as_bytes();
         if bytes.is_empty() || bytes.contains(&b'/') || bytes == b"." || bytes == b".." {
             return Err(Malformed);

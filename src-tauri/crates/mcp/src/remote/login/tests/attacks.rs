@@ -1,8 +1,8 @@
 //! Attacks by hostile servers, authorization servers and web pages.
 
-use super::hosts::{FakeHost, Hosts, got, tokens};
-use super::{ClientChoice, LoginError, LoginOffer, begun, logged_in};
-use crate::remote::login::{login_command, typed};
+use super::hosts::{FakeHost, Hosts, get, tokens};
+use super::{ClientChoice, LoginError, LoginOffer, log_in, start_login};
+use crate::remote::login::{login_command, shell_quote};
 use serde_json::{Value, json};
 
 async fn refused(hosts: &Hosts) -> String {
@@ -12,30 +12,30 @@ async fn refused(hosts: &Hosts) -> String {
 #[tokio::test]
 async fn an_answer_of_another_issuer_is_refused() {
     let hosts = Hosts::start().await;
-    let mixed = logged_in(hosts.server(), "code=code-1&iss=https%3A%2F%2Fevil.example").await.unwrap_err();
+    let mixed = log_in(hosts.server(), "code=code-1&iss=https%3A%2F%2Fevil.example").await.unwrap_err();
     assert!(
         matches!(mixed, LoginError::Issuer { .. }) && mixed.to_string().contains("`https://evil.example`"),
         "{mixed}"
     );
     assert_eq!(hosts.auth.count("/token"), 0, "the code was not sent");
     let own = format!("code=code-1&iss={}", hosts.auth.base);
-    logged_in(hosts.server(), &own).await.unwrap();
+    log_in(hosts.server(), &own).await.unwrap();
     // The server announces `iss`, but the redirect lacks it.
-    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    log_in(hosts.server(), "code=code-1").await.unwrap();
     hosts.metadata(|metadata| {
         metadata.insert("authorization_response_iss_parameter_supported".into(), json!(true));
     });
-    let missing = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    let missing = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
     assert!(missing.contains("received one from `nobody`"), "{missing}");
-    logged_in(hosts.server(), &own).await.unwrap();
+    log_in(hosts.server(), &own).await.unwrap();
 }
 
 #[tokio::test]
 async fn metadata_of_another_issuer_is_refused() {
     let hosts = Hosts::start().await;
     hosts.metadata(|metadata| drop(metadata.insert("issuer".into(), json!("https://bank.example"))));
-    let said = refused(&hosts).await;
-    assert!(said.contains("received one from `https://bank.example`"), "{said}");
+    let message = refused(&hosts).await;
+    assert!(message.contains("received one from `https://bank.example`"), "{message}");
     hosts.metadata(|metadata| drop(metadata.insert("issuer".into(), json!(hosts.auth.base))));
     assert_eq!(refused(&hosts).await, "");
 }
@@ -43,45 +43,45 @@ async fn metadata_of_another_issuer_is_refused() {
 #[tokio::test]
 async fn an_answer_with_another_state_does_not_end_the_login() {
     let hosts = Hosts::start().await;
-    let (begun, listener) = begun(hosts.server()).await.unwrap();
-    let (redirect, state) = (listener.redirect(), begun.state());
+    let (started, listener) = start_login(hosts.server()).await.unwrap();
+    let (redirect, state) = (listener.redirect(), started.state());
     let (expected, address) = (state.clone(), redirect.clone());
-    let heard = tokio::spawn(async move { listener.answer(&expected).await });
+    let received = tokio::spawn(async move { listener.answer(&expected).await });
     for wrong in ["code=stolen&state=wrong", "code=stolen", "error=access_denied&state=wrong"] {
-        let page = got(&format!("{address}?{wrong}")).await.unwrap();
+        let page = get(&format!("{address}?{wrong}")).await.unwrap();
         assert_eq!(page.status, 400, "{wrong}");
         assert!(page.body.contains("This is not the login") && !page.body.contains("stolen"));
     }
-    let page = got(&format!("{redirect}?code=code-1&state={state}")).await.unwrap();
+    let page = get(&format!("{redirect}?code=code-1&state={state}")).await.unwrap();
     assert_eq!(page.status, 200);
-    begun.finish(heard.await.unwrap().unwrap()).await.unwrap();
+    started.finish(received.await.unwrap().unwrap()).await.unwrap();
     assert_eq!(hosts.auth.last("/token").form().get("code").map(String::as_str), Some("code-1"));
 }
 
 #[tokio::test]
 async fn a_code_is_taken_once() {
     let hosts = Hosts::start().await;
-    let (begun, listener) = begun(hosts.server()).await.unwrap();
-    let answer = format!("{}?code=code-1&state={}", listener.redirect(), begun.state());
-    let state = begun.state();
-    let heard = tokio::spawn(async move { listener.answer(&state).await });
-    assert_eq!(got(&answer).await.unwrap().status, 200);
-    let callback = heard.await.unwrap().unwrap();
-    assert!(got(&answer).await.is_err(), "the port is closed");
-    begun.finish(callback).await.unwrap();
+    let (started, listener) = start_login(hosts.server()).await.unwrap();
+    let answer = format!("{}?code=code-1&state={}", listener.redirect(), started.state());
+    let state = started.state();
+    let received = tokio::spawn(async move { listener.answer(&state).await });
+    assert_eq!(get(&answer).await.unwrap().status, 200);
+    let callback = received.await.unwrap().unwrap();
+    assert!(get(&answer).await.is_err(), "the port is closed");
+    started.finish(callback).await.unwrap();
     assert_eq!(hosts.auth.count("/token"), 1);
 }
 
 #[tokio::test]
 async fn the_callback_page_never_redirects_and_repeats_nothing() {
     let hosts = Hosts::start().await;
-    let (begun, listener) = begun(hosts.server()).await.unwrap();
-    let (redirect, state) = (listener.redirect(), begun.state());
+    let (started, listener) = start_login(hosts.server()).await.unwrap();
+    let (redirect, state) = (listener.redirect(), started.state());
     let answer =
         format!("{redirect}?code=code-1&state={state}&redirect_uri=https://evil.example&next=//evil.example");
     let expected = state.clone();
-    let heard = tokio::spawn(async move { listener.answer(&expected).await });
-    let page = got(&answer).await.unwrap();
+    let received = tokio::spawn(async move { listener.answer(&expected).await });
+    let page = get(&answer).await.unwrap();
     assert_eq!(page.status, 200);
     let all = page.headers.to_lowercase() + &page.body;
     assert!(
@@ -95,7 +95,7 @@ async fn the_callback_page_never_redirects_and_repeats_nothing() {
         all.contains("content-security-policy: default-src 'none'")
             && all.contains("referrer-policy: no-referrer")
     );
-    assert!(heard.await.unwrap().is_ok());
+    assert!(received.await.unwrap().is_ok());
 }
 
 #[tokio::test]
@@ -106,8 +106,8 @@ async fn metadata_that_redirects_to_another_host_is_refused() {
     let elsewhere = format!("Location: {}{path}\r\n", hosts.mcp.base);
     hosts.auth.set(path, 302, &elsewhere, "");
     hosts.mcp.set(path, 200, "Content-Type: application/json\r\n", &metadata);
-    let said = refused(&hosts).await;
-    assert!(said.contains("non-same-origin"), "{said}");
+    let message = refused(&hosts).await;
+    assert!(message.contains("non-same-origin"), "{message}");
     assert_eq!(hosts.mcp.count(path), 0);
     hosts.auth.set(path, 302, "Location: /moved\r\n", "");
     hosts.auth.set("/moved", 200, "Content-Type: application/json\r\n", &metadata);
@@ -118,16 +118,16 @@ async fn metadata_that_redirects_to_another_host_is_refused() {
 async fn a_token_is_accepted_only_from_the_token_endpoint() {
     let hosts = Hosts::start().await;
     // The redirect contains a token, as in the implicit flow.
-    let implicit = logged_in(hosts.server(), "access_token=planted&token_type=bearer").await.unwrap_err();
+    let implicit = log_in(hosts.server(), "access_token=planted&token_type=bearer").await.unwrap_err();
     assert_eq!(implicit.to_string(), "the authorization server refused the login: `it sent no code`");
     // The token endpoint redirects, which would send the code to another host.
     hosts.mcp.json("/token", &tokens(9, "read"));
     hosts.auth.set("/token", 307, &format!("Location: {}/token\r\n", hosts.mcp.base), "");
-    let moved = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    let moved = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
     assert!(moved.contains("exchanging the code for a token failed"), "{moved}");
     assert_eq!(hosts.mcp.count("/token"), 0);
     hosts.auth.json("/token", &tokens(1, "read"));
-    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    log_in(hosts.server(), "code=code-1").await.unwrap();
 }
 
 #[tokio::test]
@@ -135,10 +135,10 @@ async fn an_error_of_the_token_endpoint_repeats_no_code() {
     let hosts = Hosts::start().await;
     let echo = json!({ "error": "invalid_grant", "error_description": "code-77 is\u{1b}[31m unknown" });
     hosts.auth.set("/token", 400, "Content-Type: application/json\r\n", &echo.to_string());
-    let said = logged_in(hosts.server(), "code=code-77").await.unwrap_err().to_string();
+    let message = log_in(hosts.server(), "code=code-77").await.unwrap_err().to_string();
     assert!(
-        said.contains("invalid_grant") && !said.contains("code-77") && !said.contains('\u{1b}'),
-        "{said}"
+        message.contains("invalid_grant") && !message.contains("code-77") && !message.contains('\u{1b}'),
+        "{message}"
     );
 }
 
@@ -159,13 +159,16 @@ async fn addresses_that_are_not_public_are_contacted_only_if_the_entry_lists_the
         ("https://sly.example", "resolves to 127.0.0.1, which is this machine itself"),
         (hosts.auth.base.as_str(), "is not a public address, so nothing was sent to it"),
     ] {
-        hosts.announces(private);
+        hosts.set_issuer(private);
         hosts.dialled.lock().unwrap().clear();
-        let said = LoginOffer::discover(hosts.strict()).await.err().map(|problem| problem.to_string());
-        let said = said.unwrap_or_else(|| panic!("`{private}` was accepted"));
+        let message = LoginOffer::discover(hosts.strict()).await.err().map(|problem| problem.to_string());
+        let message = message.unwrap_or_else(|| panic!("`{private}` was accepted"));
         let own = hosts.mcp.base.trim_start_matches("http://");
         assert!(dialled().iter().all(|host| host == own), "{private}: {:?}", dialled());
-        assert!(said.contains(why) && said.contains("servers add http://127.0.0.1"), "{private}: {said}");
+        assert!(
+            message.contains(why) && message.contains("servers add http://127.0.0.1"),
+            "{private}: {message}"
+        );
     }
     assert_eq!(hosts.auth.received().len(), 0);
     assert_eq!(refused(&hosts).await, "", "the entry lists 127.0.0.1");
@@ -206,9 +209,9 @@ async fn endpoints_at_other_addresses_are_refused_before_anything_is_sent() {
         let path = "/.well-known/oauth-authorization-server";
         let honest = hosts.auth.answer(path);
         hosts.metadata(|metadata| drop(metadata.insert(key.into(), json!(wrong))));
-        let said = refused(&hosts).await;
+        let message = refused(&hosts).await;
         let expected = format!("checking the authorization server's addresses failed: {why}");
-        assert!(said.starts_with(&expected), "{wrong}: {said}");
+        assert!(message.starts_with(&expected), "{wrong}: {message}");
         hosts.auth.set(path, 200, "Content-Type: application/json\r\n", &honest);
         assert_eq!(refused(&hosts).await, "");
     }
@@ -243,7 +246,7 @@ async fn metadata_at_an_unusual_address_must_be_of_an_issuer_there() {
     let path = "/.well-known/unusual/metadata";
     let metadata: Value =
         serde_json::from_str(&hosts.auth.answer("/.well-known/oauth-authorization-server")).unwrap();
-    hosts.announces(&format!("{}{path}", hosts.auth.base));
+    hosts.set_issuer(&format!("{}{path}", hosts.auth.base));
     let expected = format!("expected a response from `{}`, received one from", hosts.auth.base);
     for (issuer, received) in [
         (json!("https://bank.example"), "`https://bank.example`"),
@@ -255,8 +258,8 @@ async fn metadata_at_an_unusual_address_must_be_of_an_issuer_there() {
         let mut other = metadata.clone();
         other["issuer"] = issuer;
         hosts.auth.json(path, &other);
-        let said = refused(&hosts).await;
-        assert!(said.contains(&expected) && said.contains(received), "{said}");
+        let message = refused(&hosts).await;
+        assert!(message.contains(&expected) && message.contains(received), "{message}");
     }
     hosts.auth.json(path, &metadata);
     assert_eq!(refused(&hosts).await, "");
@@ -270,9 +273,9 @@ async fn an_authorization_server_must_announce_pkce() {
             metadata.remove("code_challenge_methods_supported");
             metadata.extend(methods.map(|methods| ("code_challenge_methods_supported".to_owned(), methods)));
         });
-        let said = refused(&hosts).await;
+        let message = refused(&hosts).await;
         let expected = format!("`{}` does not announce PKCE with `S256`", hosts.auth.base);
-        assert!(said.starts_with(&expected), "{said}");
+        assert!(message.starts_with(&expected), "{message}");
     }
     let both = json!(["plain", "S256"]);
     hosts.metadata(|metadata| drop(metadata.insert("code_challenge_methods_supported".into(), both)));
@@ -288,9 +291,9 @@ async fn an_error_repeats_no_query_of_the_servers_address() {
         "/.well-known/oauth-protected-resource/mcp",
         &json!({ "resource": "https://other.example/mcp" }),
     );
-    let said = LoginOffer::discover(server).await.err().unwrap().to_string();
-    assert!(said.contains(&hosts.url()) && said.contains("resource mismatch"), "{said}");
-    assert!(!said.contains("s3cret-key"), "{said}");
+    let message = LoginOffer::discover(server).await.err().unwrap().to_string();
+    assert!(message.contains(&hosts.url()) && message.contains("resource mismatch"), "{message}");
+    assert!(!message.contains("s3cret-key"), "{message}");
 }
 
 #[test]
@@ -303,8 +306,8 @@ fn advice_contains_nothing_that_a_shell_interprets() {
     for wrong in ["$(id)", "`id`", "a\"b", "a;b", "a\\b", "a!b", "a\nb", "\u{e9}"] {
         assert_eq!(scopes(&["read", wrong]), None, "{wrong}");
     }
-    assert_eq!(typed("https://a.example/mcp"), "https://a.example/mcp");
-    assert_eq!(typed("https://a.example/$(id);x"), "'https://a.example/$(id);x'");
+    assert_eq!(shell_quote("https://a.example/mcp"), "https://a.example/mcp");
+    assert_eq!(shell_quote("https://a.example/$(id);x"), "'https://a.example/$(id);x'");
 }
 
 #[tokio::test]
@@ -312,17 +315,17 @@ async fn a_hostile_server_gets_a_token_for_itself_only() {
     // The hostile server names the authorization server of an honest server.
     let honest = Hosts::start().await;
     let hostile = Hosts { auth: honest.auth.clone(), ..Hosts::start().await };
-    hostile.announces(&honest.auth.base);
-    let (begun, _listener) = begun(hostile.server()).await.unwrap();
-    let page = begun.page().as_str().to_owned();
+    hostile.set_issuer(&honest.auth.base);
+    let (started, _listener) = start_login(hostile.server()).await.unwrap();
+    let page = started.page().as_str().to_owned();
     let of = |url: String| url::form_urlencoded::byte_serialize(url.as_bytes()).collect::<String>();
     assert!(page.contains(&format!("resource={}", of(hostile.url()))), "{page}");
     assert!(!page.contains(&of(honest.url())), "{page}");
     // The hostile server cannot request a token for the honest server.
     let borrowed = json!({ "resource": honest.url(), "authorization_servers": [honest.auth.base] });
     hostile.mcp.json("/.well-known/oauth-protected-resource/mcp", &borrowed);
-    let said = refused(&hostile).await;
-    assert!(said.contains("resource mismatch"), "{said}");
+    let message = refused(&hostile).await;
+    assert!(message.contains("resource mismatch"), "{message}");
     assert_eq!(refused(&honest).await, "");
 }
 
@@ -336,8 +339,11 @@ async fn a_client_secret_is_not_sent_to_another_authorization_server() {
         ..ClientChoice::default()
     };
     let offer = LoginOffer::discover(hosts.server()).await.unwrap();
-    let said = offer.check(&own("https://before.example")).err().unwrap().to_string();
-    assert!(said.contains("changed from `https://before.example`") && !said.contains("s3cret"), "{said}");
+    let message = offer.check(&own("https://before.example")).err().unwrap().to_string();
+    assert!(
+        message.contains("changed from `https://before.example`") && !message.contains("s3cret"),
+        "{message}"
+    );
     let began = offer.begin(own("https://before.example"), "http://127.0.0.1:1/callback").await;
     assert!(matches!(began.err(), Some(LoginError::OtherIssuer { .. })));
     let offer = LoginOffer::discover(hosts.server()).await.unwrap();
@@ -348,17 +354,18 @@ async fn a_client_secret_is_not_sent_to_another_authorization_server() {
 async fn more_scopes_than_requested_are_refused() {
     let hosts = Hosts::start().await;
     hosts.auth.json("/token", &tokens(1, "read admin"));
-    let said = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    let message = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
     assert!(
-        said.contains("granted more than was requested (`admin`)") && said.contains("--scope \"read admin\""),
-        "{said}"
+        message.contains("granted more than was requested (`admin`)")
+            && message.contains("--scope \"read admin\""),
+        "{message}"
     );
-    assert!(!said.contains("access-1"));
+    assert!(!message.contains("access-1"));
     hosts.auth.json("/token", &tokens(1, "read $(id)"));
-    let said = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
-    assert!(said.ends_with("requested (`$(id)`), so its token was discarded"), "{said}");
+    let message = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+    assert!(message.ends_with("requested (`$(id)`), so its token was discarded"), "{message}");
     hosts.auth.json("/token", &tokens(1, "read"));
-    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    log_in(hosts.server(), "code=code-1").await.unwrap();
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Servers that hide from the user where a login goes, or how much it allows.
 
 use super::hosts::{Hosts, tokens};
-use super::{ClientChoice, LoginError, LoginOffer, logged_in};
+use super::{ClientChoice, LoginError, LoginOffer, log_in};
 use serde_json::{Value, json};
 
 const METADATA: &str = "/.well-known/oauth-authorization-server";
@@ -17,12 +17,12 @@ async fn a_page_of_one_user_is_not_metadata_of_the_whole_host() {
     let mut hostile = honest.clone();
     hostile["token_endpoint"] = json!("https://evil.example/token");
     let pages = "/mallory/pages/.well-known/metadata";
-    let announce = |path: &str| hosts.announces(&format!("{}{path}", hosts.auth.base));
+    let announce = |path: &str| hosts.set_issuer(&format!("{}{path}", hosts.auth.base));
     for path in [pages, "/mallory/.well-known/oauth-authorization-server/pages"] {
         announce(path);
         hosts.auth.json(path, &hostile);
-        let said = refused(&hosts).await;
-        assert!(said.contains(&format!("received one from `{}`", hosts.auth.base)), "{path}: {said}");
+        let message = refused(&hosts).await;
+        assert!(message.contains(&format!("received one from `{}`", hosts.auth.base)), "{path}: {message}");
     }
     // A redirect from the page changes nothing.
     announce(pages);
@@ -86,7 +86,7 @@ async fn the_query_of_the_servers_address_is_sent_only_to_the_server() {
     hosts.mcp.json(METADATA, &metadata);
     let mut server = hosts.server();
     server.url.set_query(Some("key=s3cret-key"));
-    let login = logged_in(server, "code=code-1").await.unwrap();
+    let login = log_in(server, "code=code-1").await.unwrap();
     assert_eq!(hosts.auth.last("/token").form()["resource"], hosts.url());
     assert!(login.url().ends_with("?key=s3cret-key"), "it is bound to the whole URL");
     let received = hosts.auth.received();
@@ -101,8 +101,8 @@ async fn scopes_that_are_too_long_to_show_are_not_requested() {
     let all: Vec<String> = (0..200).map(|n| format!("scope-{n}")).collect();
     hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &names(&all));
     let offer = LoginOffer::discover(hosts.server()).await.unwrap();
-    let said = offer.check(&ClientChoice::default()).unwrap_err();
-    assert!(matches!(said, LoginError::TooManyScopes { .. }), "{said}");
+    let message = offer.check(&ClientChoice::default()).unwrap_err();
+    assert!(matches!(message, LoginError::TooManyScopes { .. }), "{message}");
     let some = ClientChoice { scopes: Some(vec!["scope-1".into()]), ..ClientChoice::default() };
     offer.check(&some).unwrap();
     // One entry with several scopes is shown and compared as several scopes.
@@ -124,8 +124,8 @@ async fn a_discovery_sends_a_limited_number_of_requests() {
     hosts.auth.set(METADATA, 404, "", "");
     hosts.auth.json("/.well-known/openid-configuration", &metadata);
     hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &listed(100));
-    let said = refused(&hosts).await;
-    assert!(said.contains("the login needs more than 40 requests"), "{said}");
+    let message = refused(&hosts).await;
+    assert!(message.contains("the login needs more than 40 requests"), "{message}");
     assert!(hosts.auth.received().len() < 40);
     hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &listed(3));
     assert_eq!(refused(&hosts).await, "");
@@ -143,9 +143,9 @@ async fn only_a_bearer_token_is_accepted() {
         let mut response = tokens(1, "read");
         response[key] = json!(wrong);
         hosts.auth.json("/token", &response);
-        let said = logged_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
-        assert!(said.contains("issued no bearer token"), "{key}: {said}");
+        let message = log_in(hosts.server(), "code=code-1").await.unwrap_err().to_string();
+        assert!(message.contains("issued no bearer token"), "{key}: {message}");
     }
     hosts.auth.json("/token", &tokens(1, "read"));
-    logged_in(hosts.server(), "code=code-1").await.unwrap();
+    log_in(hosts.server(), "code=code-1").await.unwrap();
 }

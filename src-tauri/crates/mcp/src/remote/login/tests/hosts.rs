@@ -139,7 +139,7 @@ async fn read(stream: &mut TcpStream) -> (String, String) {
 }
 
 /// Sends a GET request as a browser does. Returns an error if nothing is listening.
-pub async fn got(url: &str) -> io::Result<Answer> {
+pub async fn get(url: &str) -> io::Result<Answer> {
     let url = Url::parse(url).unwrap();
     let address = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
     let mut stream = TcpStream::connect(&address).await?;
@@ -178,7 +178,7 @@ impl Hosts {
         let challenge =
             format!("WWW-Authenticate: Bearer resource_metadata=\"{resource}\", scope=\"read\"\r\n");
         hosts.mcp.set("/mcp", 401, &challenge, "");
-        hosts.announces(&hosts.auth.base);
+        hosts.set_issuer(&hosts.auth.base);
         let base = &hosts.auth.base;
         hosts.auth.json(
             "/.well-known/oauth-authorization-server",
@@ -201,7 +201,7 @@ impl Hosts {
     }
 
     /// Makes the MCP server announce this authorization server.
-    pub fn announces(&self, issuer: &str) {
+    pub fn set_issuer(&self, issuer: &str) {
         let resource = json!({ "resource": self.url(), "authorization_servers": [issuer], "scopes_supported": ["read"] });
         self.mcp.json("/.well-known/oauth-protected-resource/mcp", &resource);
     }
@@ -230,12 +230,12 @@ impl Hosts {
     }
 }
 
-struct Noted {
+struct RecordedEvents {
     dialled: Arc<Mutex<Vec<String>>>,
     _rules: watch::Sender<Arc<HostRules>>,
 }
 
-impl Record for Noted {
+impl Record for RecordedEvents {
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         if matches!(event.verdict, ironcurtain_egress::ConnectionVerdict::Allowed(_)) {
             self.dialled.lock().unwrap().push(format!("{}:{}", event.host, event.port));
@@ -263,7 +263,7 @@ fn dialer(
         server: "far".into(),
         rules,
         ask: None,
-        record: Arc::new(Noted { dialled, _rules: sender }),
+        record: Arc::new(RecordedEvents { dialled, _rules: sender }),
         resolve: Arc::new(Names(names)),
         connections: Connections::default(),
         limits: ProxyLimits::default(),

@@ -1,7 +1,7 @@
 //! Tests that a logout also ends the login at the authorization server.
 
 use super::hosts::{Hosts, tokens};
-use super::logged_in;
+use super::log_in;
 use super::renewal::{bearer, kept};
 use crate::remote::login::LoginError;
 use serde_json::json;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 #[tokio::test]
 async fn a_logout_revokes_both_tokens_where_the_authorization_server_offers_it() {
     let hosts = Hosts::start().await;
-    let login = logged_in(hosts.server(), "code=code-1").await.unwrap();
+    let login = log_in(hosts.server(), "code=code-1").await.unwrap();
     assert!(!login.revoke(&hosts.server()).await);
     let endpoint = format!("{}/revoke", hosts.auth.base);
     hosts.metadata(|metadata| drop(metadata.insert("revocation_endpoint".into(), json!(endpoint))));
-    let mut login = logged_in(hosts.server(), "code=code-1").await.unwrap();
+    let mut login = log_in(hosts.server(), "code=code-1").await.unwrap();
     assert!(!login.revoke(&hosts.server()).await, "it answers with 404");
     hosts.auth.set("/revoke", 200, "", "");
     assert!(login.revoke(&hosts.server()).await);
@@ -62,7 +62,7 @@ async fn tokens_renewed_during_a_logout_are_revoked() {
         kept.set("first", before.clone());
         let (there, at) = (kept.login.clone(), hosts.auth.count("/revoke"));
         hosts.auth.before("/token", move || there.lock().unwrap().clone_from(&now));
-        assert_eq!(login.after(first.as_ref()).await.unwrap(), None);
+        assert_eq!(login.header_after_refusal(first.as_ref()).await.unwrap(), None);
         let received = hosts.auth.received();
         let sent = received
             .iter()
@@ -80,11 +80,11 @@ async fn a_server_that_refuses_every_token_causes_a_limited_number_of_renewals()
     let mut now = login.header().await.unwrap();
     for number in 2..7 {
         hosts.auth.json("/token", &tokens(number, "read"));
-        now = login.after(now.as_ref()).await.unwrap();
+        now = login.header_after_refusal(now.as_ref()).await.unwrap();
         assert_eq!(bearer(now.clone()), format!("Bearer access-{number}"));
     }
     let sent = hosts.auth.count("/token");
-    let refused = login.after(now.as_ref()).await.unwrap_err();
+    let refused = login.header_after_refusal(now.as_ref()).await.unwrap_err();
     assert!(matches!(refused, LoginError::Step { .. }), "{refused}");
     assert!(refused.to_string().contains("it was renewed 5 times within a minute"), "{refused}");
     assert_eq!((hosts.auth.count("/token"), bearer(login.header().await.unwrap())), (sent, bearer(now)));

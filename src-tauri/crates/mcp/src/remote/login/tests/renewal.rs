@@ -1,7 +1,7 @@
 //! Tests that access tokens are read from the store, renewed only once, and never gain scopes.
 
 use super::hosts::{Hosts, tokens};
-use super::logged_in;
+use super::log_in;
 use crate::remote::login::{LoginError, LoginStore, ServerLogin, StoredLogin};
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
@@ -33,7 +33,7 @@ impl Kept {
 }
 
 impl LoginStore for Kept {
-    fn mark(&self) -> BoxFuture<'_, Option<String>> {
+    fn login_id(&self) -> BoxFuture<'_, Option<String>> {
         let mark = self.login.lock().unwrap().as_ref().map(|login| login.id().to_owned());
         Box::pin(async { mark })
     }
@@ -43,7 +43,7 @@ impl LoginStore for Kept {
         Box::pin(async { Ok(login) })
     }
 
-    fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
+    fn lock(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
         let turn = self.turn.clone();
         Box::pin(async { Ok(Box::new(turn.lock_owned().await) as Box<dyn Send>) })
     }
@@ -61,7 +61,7 @@ impl LoginStore for Kept {
         Box::pin(async move { Ok(is_kept) })
     }
 
-    fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
+    fn record_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
         self.expired.lock().unwrap().push(login.id().to_owned());
         Box::pin(async {})
     }
@@ -69,7 +69,7 @@ impl LoginStore for Kept {
 
 pub(super) async fn kept(hosts: &Hosts) -> (Kept, ServerLogin) {
     let kept = Kept::default();
-    kept.set("first", logged_in(hosts.server(), "code=code-1").await.unwrap());
+    kept.set("first", log_in(hosts.server(), "code=code-1").await.unwrap());
     (kept.clone(), connection(hosts, &kept))
 }
 
@@ -89,9 +89,9 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     assert_eq!(bearer(first.clone()), "Bearer access-1");
     // The server now announces a different authorization server, which must not receive the refresh token.
     let other = Hosts::start().await;
-    hosts.announces(&other.auth.base);
+    hosts.set_issuer(&other.auth.base);
     hosts.auth.json("/token", &tokens(2, "read"));
-    let second = login.after(first.as_ref()).await.unwrap();
+    let second = login.header_after_refusal(first.as_ref()).await.unwrap();
     assert_eq!(bearer(second.clone()), "Bearer access-2");
     let refreshed = hosts.auth.last("/token").form();
     let field = |key: &str| refreshed.get(key).cloned().unwrap_or_default();
@@ -99,7 +99,7 @@ async fn a_refused_or_expiring_token_is_renewed_at_the_approved_endpoint() {
     assert_eq!((field("resource"), field("scope")), (hosts.url(), "read".into()));
     assert_eq!(other.auth.received().len(), 0);
     assert_eq!(
-        bearer(login.after(first.as_ref()).await.unwrap()),
+        bearer(login.header_after_refusal(first.as_ref()).await.unwrap()),
         "Bearer access-2",
         "one refusal renews it once"
     );
@@ -119,11 +119,14 @@ async fn a_renewal_cannot_widen_the_scopes() {
     let (kept, login) = kept(&hosts).await;
     let first = login.header().await.unwrap();
     hosts.auth.json("/token", &tokens(2, "read admin"));
-    let said = login.after(first.as_ref()).await.unwrap_err().to_string();
-    assert!(said.contains("granted more than was requested (`admin`), so its token was discarded"), "{said}");
+    let message = login.header_after_refusal(first.as_ref()).await.unwrap_err().to_string();
+    assert!(
+        message.contains("granted more than was requested (`admin`), so its token was discarded"),
+        "{message}"
+    );
     assert_eq!(kept.secrets()[0], "access-1");
     hosts.auth.json("/token", &tokens(3, "read"));
-    assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-3");
+    assert_eq!(bearer(login.header_after_refusal(first.as_ref()).await.unwrap()), "Bearer access-3");
 }
 
 #[tokio::test]
@@ -134,18 +137,18 @@ async fn a_login_that_cannot_be_renewed_has_expired() {
     for (status, code) in [(400, "invalid_grant"), (401, "invalid_client"), (400, "unauthorized_client")] {
         let rejected = json!({ "error": code }).to_string();
         hosts.auth.set("/token", status, "Content-Type: application/json\r\n", &rejected);
-        let said = login.after(first.as_ref()).await.unwrap_err();
-        assert!(matches!(said, LoginError::Expired { .. }), "{code}: {said}");
-        assert!(said.to_string().ends_with("run: ironcurtain servers login far"), "{said}");
+        let message = login.header_after_refusal(first.as_ref()).await.unwrap_err();
+        assert!(matches!(message, LoginError::Expired { .. }), "{code}: {message}");
+        assert!(message.to_string().ends_with("run: ironcurtain servers login far"), "{message}");
         assert_eq!(std::mem::take(&mut *kept.expired.lock().unwrap()), ["first"], "{code}");
     }
     // The login remains valid while the authorization server is unavailable.
     hosts.auth.set("/token", 503, "", "");
-    let said = login.after(first.as_ref()).await.unwrap_err();
-    assert!(matches!(said, LoginError::Step { .. }), "{said}");
+    let message = login.header_after_refusal(first.as_ref()).await.unwrap_err();
+    assert!(matches!(message, LoginError::Step { .. }), "{message}");
     assert!(kept.expired.lock().unwrap().is_empty());
     hosts.auth.json("/token", &tokens(2, "read"));
-    assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-2");
+    assert_eq!(bearer(login.header_after_refusal(first.as_ref()).await.unwrap()), "Bearer access-2");
 }
 
 #[tokio::test]
@@ -162,13 +165,17 @@ async fn a_renewal_names_the_granted_scopes() {
         let (kept, login) = kept(&hosts).await;
         let first = login.header().await.unwrap();
         hosts.auth.json("/token", &tokens(2, granted));
-        assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-2", "{granted}");
+        assert_eq!(
+            bearer(login.header_after_refusal(first.as_ref()).await.unwrap()),
+            "Bearer access-2",
+            "{granted}"
+        );
         assert_eq!(hosts.auth.last("/token").form()["scope"], stored);
         if granted == "read" {
             hosts.auth.json("/token", &tokens(3, "read write"));
             kept.change(|login| login.expires_at = Some(1));
-            let said = connection(&hosts, &kept).header().await.unwrap_err().to_string();
-            assert!(said.contains("granted more than was requested (`write`)"), "{said}");
+            let message = connection(&hosts, &kept).header().await.unwrap_err().to_string();
+            assert!(message.contains("granted more than was requested (`write`)"), "{message}");
         }
     }
     // Scopes named in a renewal's response are not requested later.
@@ -180,7 +187,7 @@ async fn a_renewal_names_the_granted_scopes() {
     let (kept, login) = kept(&hosts).await;
     let first = login.header().await.unwrap();
     hosts.auth.json("/token", &tokens(2, "admin"));
-    login.after(first.as_ref()).await.unwrap();
+    login.header_after_refusal(first.as_ref()).await.unwrap();
     assert!(kept.login.lock().unwrap().as_ref().unwrap().scopes().is_empty());
 }
 
@@ -204,7 +211,7 @@ async fn a_renewal_is_stored_even_if_its_request_is_cancelled() {
     let blocked = kept.turn.lock().await;
     let login = Arc::new(login);
     let (connection, refused) = (login.clone(), first.clone());
-    let request = tokio::spawn(async move { connection.after(refused.as_ref()).await });
+    let request = tokio::spawn(async move { connection.header_after_refusal(refused.as_ref()).await });
     // The renewal is waiting for the store's lock while the connection's login is locked.
     while Arc::strong_count(&kept.turn) < 3 {
         tokio::task::yield_now().await;
@@ -212,7 +219,7 @@ async fn a_renewal_is_stored_even_if_its_request_is_cancelled() {
     request.abort();
     assert!(request.await.unwrap_err().is_cancelled());
     drop(blocked);
-    assert_eq!(bearer(login.after(first.as_ref()).await.unwrap()), "Bearer access-2");
+    assert_eq!(bearer(login.header_after_refusal(first.as_ref()).await.unwrap()), "Bearer access-2");
     assert_eq!((kept.secrets()[0].as_str(), hosts.auth.count("/token")), ("access-2", 2));
 }
 
@@ -223,14 +230,14 @@ async fn a_renewed_token_is_used_even_if_it_cannot_be_stored() {
     let first = login.header().await.unwrap();
     hosts.auth.json("/token", &tokens(2, "read"));
     kept.is_broken.store(true, Ordering::Relaxed);
-    let said = login.after(first.as_ref()).await.unwrap_err();
-    assert!(matches!(said, LoginError::Store { .. }), "{said}");
+    let message = login.header_after_refusal(first.as_ref()).await.unwrap_err();
+    assert!(matches!(message, LoginError::Store { .. }), "{message}");
     let second = login.header().await.unwrap();
     assert_eq!(bearer(second.clone()), "Bearer access-2");
     // The next renewal uses the new refresh token and is stored.
     kept.is_broken.store(false, Ordering::Relaxed);
     hosts.auth.json("/token", &tokens(3, "read"));
-    assert_eq!(bearer(login.after(second.as_ref()).await.unwrap()), "Bearer access-3");
+    assert_eq!(bearer(login.header_after_refusal(second.as_ref()).await.unwrap()), "Bearer access-3");
     assert_eq!(hosts.auth.last("/token").form()["refresh_token"], "refresh-2");
     assert_eq!(kept.secrets(), ["access-3", "refresh-3"]);
 }
@@ -244,8 +251,8 @@ async fn a_token_that_is_still_valid_is_used_if_it_cannot_be_renewed() {
     assert_eq!(bearer(connection(&hosts, &kept).header().await.unwrap()), "Bearer access-1");
     assert_eq!(hosts.auth.count("/token"), 2, "it was tried");
     kept.change(|login| login.expires_at = Some(1));
-    let said = connection(&hosts, &kept).header().await.unwrap_err();
-    assert!(matches!(said, LoginError::Step { .. }), "{said}");
+    let message = connection(&hosts, &kept).header().await.unwrap_err();
+    assert!(matches!(message, LoginError::Step { .. }), "{message}");
 }
 
 #[tokio::test]
@@ -271,7 +278,7 @@ async fn a_login_or_logout_during_a_renewal_counts() {
         kept.set("first", other.clone());
         let blocked = kept.turn.lock().await;
         let (connection, refused) = (login.clone(), first.clone());
-        let request = tokio::spawn(async move { connection.after(refused.as_ref()).await });
+        let request = tokio::spawn(async move { connection.header_after_refusal(refused.as_ref()).await });
         while Arc::strong_count(&kept.turn) < 3 {
             tokio::task::yield_now().await;
         }
@@ -287,20 +294,20 @@ async fn a_login_or_logout_during_a_renewal_counts() {
 /// Store whose list and tokens have different ids, as between the two writes of a login.
 struct Between(Kept);
 impl LoginStore for Between {
-    fn mark(&self) -> BoxFuture<'_, Option<String>> {
+    fn login_id(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(async { Some("second".to_owned()) })
     }
     fn load(&self) -> BoxFuture<'_, Result<Option<StoredLogin>, LoginError>> {
         self.0.load()
     }
-    fn turn(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
-        self.0.turn()
+    fn lock(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
+        self.0.lock()
     }
     fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
         self.0.save(login)
     }
-    fn note_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
-        self.0.note_expired(login)
+    fn record_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
+        self.0.record_expired(login)
     }
 }
 
@@ -320,9 +327,9 @@ async fn logging_in_or_out_takes_effect_with_the_next_request() {
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-1");
     *kept.login.lock().unwrap() = None;
     assert_eq!(login.header().await.unwrap(), None);
-    assert_eq!(login.after(None).await.unwrap(), None);
+    assert_eq!(login.header_after_refusal(None).await.unwrap(), None);
     hosts.auth.json("/token", &tokens(5, "read"));
-    kept.set("second", logged_in(hosts.server(), "code=code-2").await.unwrap());
+    kept.set("second", log_in(hosts.server(), "code=code-2").await.unwrap());
     assert_eq!(bearer(login.header().await.unwrap()), "Bearer access-5");
     // A login for another URL is not used.
     let other = Hosts::start().await;

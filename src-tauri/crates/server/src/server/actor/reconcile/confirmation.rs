@@ -24,7 +24,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(50);
 pub(super) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
 /// Pending wait for one version of the roots.
-pub(super) struct Wait {
+pub(super) struct RootsWait {
     pub(super) version: u64,
     pub(super) outcome: Pin<Box<dyn Future<Output = WaitOutcome> + Send>>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Wait {
 #[derive(Debug)]
 pub(super) enum WaitOutcome {
     /// The process exited before it applied the roots.
-    Ended,
+    Exited,
     /// The server applied the roots, or the time limit was exceeded.
     Waited {
         /// `true` if the server requests roots, `false` if it does not, or `None` if that is still unknown.
@@ -41,7 +41,7 @@ pub(super) enum WaitOutcome {
     },
 }
 
-impl Wait {
+impl RootsWait {
     /// Starts waiting for the roots in `shown`. `asks_for_roots` is `Some(true)` if the server is known to request
     /// roots. `lists_allowed` is `true` if the server has the `list_allowed_directories` tool.
     pub(super) fn begin(
@@ -67,12 +67,12 @@ async fn wait_for_confirmation(
     // A server that has the tool supports roots, even if it is slow to request them.
     let may_never_ask = asks_for_roots.is_none() && !lists_allowed;
     let bound = if may_never_ask { FIRST_ASK_TIMEOUT } else { ROOTS_TIMEOUT };
-    let mut told = connection.told.clone();
+    let mut told = connection.sent_roots.clone();
     let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= shown.version)).await;
     match asked.map(|asked| asked.is_ok()) {
         Ok(true) => asks_for_roots = Some(true),
-        Ok(false) => return WaitOutcome::Ended,
-        Err(_) if asks_for_roots.is_none() => asks_for_roots = Some(*connection.told.borrow() > 0),
+        Ok(false) => return WaitOutcome::Exited,
+        Err(_) if asks_for_roots.is_none() => asks_for_roots = Some(*connection.sent_roots.borrow() > 0),
         Err(_) => log.write(format!("the server did not request its new roots within {bound:?}")),
     }
     if lists_allowed && asks_for_roots == Some(true) {
