@@ -102,7 +102,7 @@ export function badge(decision, otherwise = "") {
  * @param {"ago" | "left"} [how]
  */
 export const time = (then, how = "ago") =>
-  html`<time datetime=${new Date(then).toISOString()} title=${words.exact(then)}>${words[how](then, Date.now())}</time>`;
+  html`<time datetime=${new Date(then).toISOString()} title=${words.exact(then)}>${(how === "left" ? words.timeLeft : words.ago)(then, Date.now())}</time>`;
 
 /**
  * Returns a group of rows. `kind` is a CSS class.

@@ -28,6 +28,20 @@ export function ago(then, now) {
 }
 
 /**
+ * Formats the remaining time, such as "14 min left".
+ * @param {number} then
+ * @param {number} now
+ */
+export function timeLeft(then, now) {
+  const rest = then - now;
+  if (rest <= 0) return TIMES.ending;
+  if (rest < MINUTE) return TIMES.lessThanMinute;
+  if (rest < HOUR) return TIMES.minutesLeft(Math.ceil(rest / MINUTE));
+  if (rest < DAY) return TIMES.hoursLeft(Math.ceil(rest / HOUR));
+  return TIMES.daysLeft(Math.ceil(rest / DAY));
+}
+
+/**
  * Formats the full date and time.
  * @param {number} then
  */

@@ -9,7 +9,7 @@ import { connectedLine, protectionState } from "../../ui/protection_state.js";
 import { RULES } from "../../ui/texts/rules.js";
 import { fitted, reachModel } from "../../ui/reach_model.js";
 import { findBypasses } from "../../ui/bypasses.js";
-import { ago, count, folderOf, list, pathParts } from "../../ui/words.js";
+import { ago, count, folderOf, list, pathParts, timeLeft } from "../../ui/words.js";
 
 const MINUTE = 60_000;
 
@@ -17,6 +17,9 @@ test("relative times change at most once a minute", () => {
   assert.equal(ago(0, 59_999), "just now");
   assert.equal(ago(0, 2 * MINUTE), "2 min ago");
   assert.equal(ago(0, 180 * MINUTE), "3 h ago");
+  assert.equal(timeLeft(14 * MINUTE, 0), "14 min left");
+  assert.equal(timeLeft(5_000, 0), "less than a minute left");
+  assert.equal(timeLeft(0, 1), "ending");
 });
 
 test("numbers and lists are spelled out", () => {

@@ -20,4 +20,9 @@ export const TIMES = {
   now: "just now",
   minutesAgo: (/** @type {number} */ n) => `${n} min ago`,
   hoursAgo: (/** @type {number} */ n) => `${n} h ago`,
+  ending: "ending",
+  lessThanMinute: "less than a minute left",
+  minutesLeft: (/** @type {number} */ n) => `${n} min left`,
+  hoursLeft: (/** @type {number} */ n) => `${n} h left`,
+  daysLeft: (/** @type {number} */ n) => (n === 1 ? "1 day left" : `${n} days left`),
 };

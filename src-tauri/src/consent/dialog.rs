@@ -169,11 +169,11 @@ impl Dialog {
     pub(super) fn close(self) -> AllowPosition {
         self.0.is_closed.set(true);
         self.0.stop_timer();
-        let place = self.0.allow_position();
+        let position = self.0.allow_position();
         self.0.layout.window.hide();
         // The default handler of the delete event destroys the window.
         self.0.layout.window.close();
-        place
+        position
     }
 }
 

@@ -165,7 +165,7 @@ fn clients(Trusted { home, programs, .. }: Trusted) -> Result<Clients, ClientErr
 fn found(report: ClientReport) -> FoundClient {
     let entries = report.entries.into_iter().map(|entry| {
         let remote = matches!(entry.target, EntryTarget::Remote { .. });
-        let (way, past) = match entry.target {
+        let (target, past) = match entry.target {
             EntryTarget::Shim { server: Some(server), .. } => (format!("server {server}, protected"), false),
             EntryTarget::Shim { server: None, profile: Some(profile) } => {
                 (format!("servers of the profile {profile}, protected"), false)
@@ -184,8 +184,8 @@ fn found(report: ClientReport) -> FoundClient {
             EntryTarget::Disabled => ("switched off".to_owned(), false),
             EntryTarget::Unknown => ("unrecognized format".to_owned(), true),
         };
-        let way = visible::line(&visible::head(&way, MAX_TARGET_LEN));
-        FoundEntry { name: visible::line(&entry.name), way, past, remote }
+        let target = visible::line(&visible::head(&target, MAX_TARGET_LEN));
+        FoundEntry { name: visible::line(&entry.name), way: target, past, remote }
     });
     FoundClient {
         id: report.id,

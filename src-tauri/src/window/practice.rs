@@ -78,8 +78,8 @@ pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandEr
 
 fn private_folder(home: &Path) -> Option<(PathBuf, usize)> {
     PRIVATE.iter().map(|name| home.join(name)).find_map(|folder| {
-        let there = std::fs::read_dir(&folder).ok()?.count();
-        (there > 0).then_some((folder, there))
+        let count = std::fs::read_dir(&folder).ok()?.count();
+        (count > 0).then_some((folder, count))
     })
 }
 

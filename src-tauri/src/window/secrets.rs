@@ -86,16 +86,16 @@ enum SecretStoreState {
 
 pub(super) async fn secrets(state: &AppState) -> Result<SecretsView, CommandError> {
     with_store(state, |store| {
-        let place = match store.backend()? {
+        let state = match store.backend()? {
             SecretBackend::Keyring => SecretStoreState::Keyring,
             SecretBackend::File { is_locked: true } => SecretStoreState::Locked,
             SecretBackend::File { is_locked: false } => SecretStoreState::Unlocked,
             SecretBackend::Unavailable(_) => SecretStoreState::Nowhere,
         };
-        let has_names = matches!(place, SecretStoreState::Keyring | SecretStoreState::Unlocked);
+        let has_names = matches!(state, SecretStoreState::Keyring | SecretStoreState::Unlocked);
         let names = if has_names { store.list()? } else { Vec::new() };
         let names = names.iter().map(|name| name.as_str().to_owned()).collect();
-        Ok(SecretsView { place, file: store.path().display().to_string(), names })
+        Ok(SecretsView { place: state, file: store.path().display().to_string(), names })
     })
     .await
 }

@@ -12,7 +12,7 @@ use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::entry_permissions::{EntryPermission, EntryPermissionChange};
 use ironcurtain_admin::limits::{Limit, LimitsChange};
-use ironcurtain_admin::removal::{self, Removal};
+use ironcurtain_admin::removal::{self, DependentEntry, Removal};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_secrets::Logins;
 use ironcurtain_visible as visible;
@@ -75,9 +75,7 @@ pub(super) async fn plan_removal(state: &AppState, name: String) -> Result<Plann
         Removal::plan(&trusted.home, &survey.unwrap_or_default(), &name)
     })
     .await?;
-    let named = |one: &ironcurtain_admin::removal::DependentEntry| {
-        visible::line(&format!("{} (its entry {})", one.client, one.entry))
-    };
+    let named = |one: &DependentEntry| visible::line(&format!("{} (its entry {})", one.client, one.entry));
     let planned = PlannedRemoval {
         name: visible::line(&removal.name),
         entry: visible::lines(&removal.entry),

@@ -11,7 +11,7 @@ use ironcurtain_admin::annotate::{AnnotateError, AnnotationsFile, Draft};
 use ironcurtain_admin::catalog::{AddRequest, Catalog, CatalogError, Source, add};
 use ironcurtain_admin::identity::{IdentityChangeError, stored_state};
 use ironcurtain_admin::inspect::{Inspection, inspect};
-use ironcurtain_admin::install::{Installer, Update, UpdateCheck, check_for_update as look, install};
+use ironcurtain_admin::install::{Installer, Update, UpdateCheck, check_for_update as find_update, install};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
@@ -101,7 +101,7 @@ pub(super) async fn install_server(state: &AppState, name: String) -> Result<Str
 pub(super) async fn check_for_update(state: &AppState, name: String) -> Result<FoundUpdate, CommandError> {
     let installer = installer(trusted(state)?);
     let mut updates = HashMap::new();
-    let found = match look(&installer, &name, None).await.map_err(CommandError::refused)? {
+    let found = match find_update(&installer, &name, None).await.map_err(CommandError::refused)? {
         UpdateCheck::UpToDate(version) => FoundUpdate::newest(version),
         UpdateCheck::Found(update) => {
             let found = FoundUpdate::of(&update);
@@ -126,8 +126,8 @@ pub(super) async fn review_tools(state: &AppState, name: String) -> Result<Propo
     let Trusted { home, programs, allow_root, daemon, .. } = trusted(state)?;
     let secrets = daemon.secrets();
     let inspection = Inspection { home: home.clone(), programs, allow_root, timeout: LISTING, secrets };
-    let look = inspect(&inspection, &name).await.map_err(CommandError::refused)?;
-    let draft = Draft::new(&name, look.listed.map_err(CommandError::refused)?);
+    let inspected = inspect(&inspection, &name).await.map_err(CommandError::refused)?;
+    let draft = Draft::new(&name, inspected.listed.map_err(CommandError::refused)?);
     let (draft, proposed) = run_blocking(move || {
         let changes = AnnotationsFile::open(&home)?.compare(&draft)?;
         let proposed = ProposedTools::of(&draft, &changes);

@@ -127,8 +127,8 @@ pub fn enable_export(home: &Home, target: &ExportTarget) -> Result<Config, Colle
     }
     home.prepare()?;
     if Config::load(home)?.export.is_none() {
-        let place = LogPosition::end(&home.audit()).map_err(CollectorExportError::Log)?;
-        let state = ExportState::starting_at(place);
+        let start = LogPosition::end(&home.audit()).map_err(CollectorExportError::Log)?;
+        let state = ExportState::starting_at(start);
         state.write(&home.export_state()).map_err(CollectorExportError::Position)?;
     }
     Ok(settings::change_settings(home, &[("export", export.into())])?)
@@ -173,8 +173,8 @@ pub fn export_sample(home: &Home, paths: ExportedPaths) -> Result<Vec<Value>, Co
         // Uses a temporary key, because a sample must not create the real key.
         None => Ok(DeviceKey::generate()?.path_key()),
     })?;
-    let place = LogPosition::before_newest(&home.audit(), SAMPLE_COUNT).map_err(CollectorExportError::Log)?;
-    let mut follower = Follower::new(&home.audit(), place);
+    let start = LogPosition::before_newest(&home.audit(), SAMPLE_COUNT).map_err(CollectorExportError::Log)?;
+    let mut follower = Follower::new(&home.audit(), start);
     let mut events = Vec::new();
     while let Some(next) = follower.read_next().map_err(CollectorExportError::Log)? {
         if let FollowedEntry::Entry { entry, link, .. } = next {

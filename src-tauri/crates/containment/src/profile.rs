@@ -195,11 +195,11 @@ impl SandboxContext {
     /// Returns the paths that the server must not write to, including existing paths that no server may change.
     #[must_use]
     pub fn read_only_paths(&self, profile: &Profile) -> Vec<String> {
-        let there =
+        let existing =
             self.protected.read_only().iter().map(|kept| &kept.path).filter(|kept| kept.as_path().exists());
         self.paths(&profile.deny_write)
             .into_iter()
-            .chain(there.map(|kept| kept.as_str().to_owned()))
+            .chain(existing.map(|kept| kept.as_str().to_owned()))
             .collect()
     }
 
@@ -207,11 +207,11 @@ impl SandboxContext {
     #[must_use]
     pub fn writable_mounts(&self, profile: &Profile) -> Vec<MountRequest> {
         let writable = self.paths(&profile.allow_write);
-        let there = writable.iter().filter_map(|path| {
+        let existing = writable.iter().filter_map(|path| {
             let real = Path::new(path).canonicalize().ok()?;
             CanonicalPath::assume_canonical(real.to_str()?).ok()
         });
-        there
+        existing
             .filter(|path| !self.session_dir.contains(path))
             .map(|path| MountRequest::new(path, true))
             .collect()

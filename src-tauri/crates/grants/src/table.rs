@@ -185,8 +185,8 @@ impl TablePublisher {
         let at_ms = self.clock.now().wall_ms;
         let mut ended = Vec::new();
         self.change(|table| {
-            let gone = table.grants.extract_if(.., |grant| is_ended(grant));
-            ended = gone.map(|grant| PendingTermination::new(grant, why, at_ms)).collect();
+            let terminated = table.grants.extract_if(.., |grant| is_ended(grant));
+            ended = terminated.map(|grant| PendingTermination::new(grant, why, at_ms)).collect();
             for PendingTermination { id, .. } in &ended {
                 table.deadlines.remove(id);
             }

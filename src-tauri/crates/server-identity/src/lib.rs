@@ -2,7 +2,7 @@
 //!
 //! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to its
 //!   identity. A different program with the same name gets none of them, and does not start until the user decides.
-//! - Only [`ServerIdentity::for_server`] computes identities; `grants::Bindings` stores them.
+//! - Only [`ServerIdentity::of`] computes identities; `grants::Bindings` stores them.
 //! - A file that only root can change is identified by its path, so system updates do not change identities.
 
 mod existing;

@@ -150,10 +150,10 @@ fn describe_file_changes(before: &[ProgramFile], is: &[ProgramFile]) -> Option<S
         });
     }
     let new = is.iter().find(|file| !before.iter().any(|before| before.is_same(file)));
-    let gone = before.iter().find(|file| !is.iter().any(|now| now.is_same(file)));
-    Some(match (new, gone) {
+    let removed = before.iter().find(|file| !is.iter().any(|now| now.is_same(file)));
+    Some(match (new, removed) {
         (Some(new), _) => format!("it runs `{}` now", new.path),
-        (None, Some(gone)) => format!("it no longer runs `{}`", gone.path),
+        (None, Some(removed)) => format!("it no longer runs `{}`", removed.path),
         (None, None) => "it runs other files".to_owned(),
     })
 }
@@ -241,8 +241,10 @@ fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
     let folders: Vec<&Path> =
         words.iter().map(|word| Path::new(value(word))).filter(|path| is_folder(path)).collect();
     let located = |word: &str| -> Option<PathBuf> {
-        let places = folders.iter().map(|folder| folder.join(word));
-        std::iter::once(PathBuf::from(word)).chain(places).find(|path| path.is_absolute() && path.is_file())
+        let candidates = folders.iter().map(|folder| folder.join(word));
+        std::iter::once(PathBuf::from(word))
+            .chain(candidates)
+            .find(|path| path.is_absolute() && path.is_file())
     };
     let mut found: Vec<PathBuf> =
         words.iter().map(|word| value(word)).filter(|word| is_code(word)).filter_map(located).collect();

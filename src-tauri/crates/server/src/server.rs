@@ -215,7 +215,7 @@ impl ServerHandle {
     /// Waits until the mounts show the current files. Does not wait for the server to confirm its roots.
     ///
     /// # Errors
-    /// Returns [`ServerError::Terminating`] if the session closes while waiting.
+    /// Returns [`ServerError::SessionClosing`] if the session closes while waiting.
     pub async fn refresh(&self) -> Result<(), ServerError> {
         let (reply, done) = oneshot::channel();
         self.commands.send(Command::Refresh(reply)).map_err(|_| ServerError::SessionClosing)?;
@@ -225,7 +225,7 @@ impl ServerHandle {
     /// Waits until grants and policy of at least these versions have been applied.
     ///
     /// # Errors
-    /// Returns [`ServerError::Terminating`] if the session closes while waiting.
+    /// Returns [`ServerError::SessionClosing`] if the session closes while waiting.
     pub async fn wait_until_applied(&self, versions: Versions) -> Result<Applied, ServerError> {
         let mut applied = self.view.applied.clone();
         let reached = applied.wait_for(|a| a.versions.have_reached(versions)).await;
@@ -267,7 +267,7 @@ impl ServerHandle {
     /// times that the server was restarted to enforce a revocation.
     ///
     /// # Errors
-    /// Returns [`ServerError::Terminating`] if the session closes while waiting.
+    /// Returns [`ServerError::SessionClosing`] if the session closes while waiting.
     pub async fn wait_until_enforced(&self, grants: u64) -> Result<u64, ServerError> {
         let mut applied = self.view.applied.clone();
         let within = applied.wait_for(|applied| applied.enforced_grants >= grants).await;

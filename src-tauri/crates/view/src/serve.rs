@@ -39,7 +39,7 @@ enum Reply {
     Content(Vec<u8>),
     Empty,
     /// Sends nothing, because the kernel expects no reply or another thread sends the reply.
-    NoReply,
+    Nothing,
 }
 
 /// Reason a request did not complete.
@@ -78,7 +78,7 @@ impl Server {
             self.perform(&Call { header, approved: &approved }, &operation)
         };
         match performed {
-            Ok(Reply::NoReply) => {}
+            Ok(Reply::Nothing) => {}
             Ok(Reply::Empty) => self.reply(header.unique, Ok(&[])),
             Ok(Reply::Content(content)) => self.reply(header.unique, Ok(&content)),
             Err(Incomplete::Failed(error)) => self.reply(header.unique, Err(error)),
@@ -202,7 +202,7 @@ impl Server {
             Operation::SyncFolder | Operation::Destroy => return Ok(Reply::Empty),
             Operation::Forget(ref nodes) => {
                 nodes.iter().for_each(|(node, lookups)| self.nodes.forget(*node, *lookups));
-                return Ok(Reply::NoReply);
+                return Ok(Reply::Nothing);
             }
             Operation::Interrupt { unique } => {
                 if self.locks.remove_waiting(unique) {
@@ -210,7 +210,7 @@ impl Server {
                 } else {
                     self.pending.interrupt(unique);
                 }
-                return Ok(Reply::NoReply);
+                return Ok(Reply::Nothing);
             }
             Operation::Unsupported => return Err(Errno::NOSYS.into()),
         };

@@ -6,6 +6,7 @@ mod cross;
 mod doc_lines;
 mod documentation;
 mod error_types;
+mod identifiers;
 mod layers;
 mod phrases;
 mod tidy;
@@ -47,11 +48,12 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
     let fuzz = std::thread::spawn(move || cargo::command(&fuzz).output());
     let fuzz = RefCell::new(Some(fuzz));
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 15] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 16] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
         ("Type names", &type_names),
         ("Error types", &error_types),
+        ("Identifiers", &identifiers),
         ("Pages", &documentation::check),
         ("Documented limits", &bounds::check),
         ("Doc comments", &doc_lines::check),
@@ -102,6 +104,10 @@ fn imports() -> anyhow::Result<()> {
 
 fn type_names() -> anyhow::Result<()> {
     type_names::check(&workspace::trees(&workspace::packages()?)?)
+}
+
+fn identifiers() -> anyhow::Result<()> {
+    identifiers::check(&workspace::trees(&workspace::packages()?)?)
 }
 
 fn error_types() -> anyhow::Result<()> {
@@ -157,6 +163,13 @@ mod tests {
     #[test]
     fn texts_are_plain_english() {
         if let Err(problem) = super::phrases::check() {
+            panic!("{problem:#}");
+        }
+    }
+
+    #[test]
+    fn identifiers_are_plain() {
+        if let Err(problem) = super::identifiers() {
             panic!("{problem:#}");
         }
     }

@@ -113,12 +113,12 @@ fn tests() -> anyhow::Result<PathBuf> {
 fn output(program: &mut Command) -> anyhow::Result<String> {
     let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("failed to start `{}`", process::shown(program)))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     anyhow::ensure!(
         output.status.success(),
-        "{said}\n`{}` failed: {}",
+        "{stdout}\n`{}` failed: {}",
         process::shown(program),
         output.status
     );
-    Ok(said)
+    Ok(stdout)
 }

@@ -83,7 +83,7 @@ pub(crate) fn test(built: &[Built]) -> anyhow::Result<Totals> {
     machine::prepare(&[Purpose::Packages])?;
     let one = Making::new(built, parts::root().join("target/package-one"), false)?.make()?;
     let two = Making::new(built, parts::root().join("target/package-two"), false)?.make()?;
-    let totals = proof::look(&one, &two)?;
+    let totals = proof::compare(&one, &two)?;
     for folder in [&one, &two].into_iter().filter_map(|made| made.deb.parent()) {
         std::fs::remove_dir_all(folder)?;
     }
@@ -142,9 +142,9 @@ fn ours(path: &str) -> anyhow::Result<String> {
 fn quietly(command: &mut Command) -> anyhow::Result<String> {
     let output =
         command.output().with_context(|| format!("failed to start `{}`", process::shown(command)))?;
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    anyhow::ensure!(output.status.success(), "`{}` failed: {said}", process::shown(command));
-    Ok(said)
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    anyhow::ensure!(output.status.success(), "`{}` failed: {printed}", process::shown(command));
+    Ok(printed)
 }
 
 /// Returns the total size of the files in a folder, in bytes.

@@ -34,11 +34,11 @@ impl Display for Totals {
 
 /// Returns the number immediately before a word.
 fn before(word: &str, line: &str) -> Option<u64> {
-    let said: Vec<&str> =
+    let words: Vec<&str> =
         line.split_whitespace().map(|word| word.trim_matches([',', ';', ':', '.'])).collect();
-    said.iter().enumerate().find_map(|(at, found)| {
+    words.iter().enumerate().find_map(|(at, found)| {
         let number = found.parse().ok()?;
-        (said.get(at + 1) == Some(&word)).then_some(number)
+        (words.get(at + 1) == Some(&word)).then_some(number)
     })
 }
 

@@ -221,7 +221,8 @@ impl Watcher {
         let origin = origin.reply()?;
         let mut all = Vec::new();
         for (window, attributes, geometry) in requests {
-            let (Some(attributes), Some(geometry)) = (there(attributes.reply())?, there(geometry.reply())?)
+            let (Some(attributes), Some(geometry)) =
+                (existing(attributes.reply())?, existing(geometry.reply())?)
             else {
                 continue;
             };
@@ -248,7 +249,7 @@ impl Watcher {
     /// Returns the screen areas covered by a shaped window.
     fn shape(&self, window: Window, area: Area, border: i32) -> Result<Vec<Area>, ReplyError> {
         let requests = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
-        let Some(shape) = there(requests.reply())? else { return Ok(vec![]) };
+        let Some(shape) = existing(requests.reply())? else { return Ok(vec![]) };
         let part = |part: &x11rb::protocol::xproto::Rectangle| Area {
             x: area.x + border + i32::from(part.x),
             y: area.y + border + i32::from(part.y),
@@ -292,7 +293,7 @@ fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
 }
 
 /// Returns a reply about a window, or `None` if the window no longer exists.
-fn there<T>(reply: Result<T, ReplyError>) -> Result<Option<T>, ReplyError> {
+fn existing<T>(reply: Result<T, ReplyError>) -> Result<Option<T>, ReplyError> {
     match reply {
         Ok(reply) => Ok(Some(reply)),
         Err(ReplyError::X11Error(_)) => Ok(None),

@@ -72,8 +72,8 @@ impl<'a> CallEffects<'a> {
             if found.is_empty() || !worsen(output, flag) {
                 continue;
             }
-            let told = found.iter().filter(|(_, value)| **value == Value::Bool(flag.is_on));
-            output.arguments.extend(told.map(|(name, _)| name.as_str()));
+            let matching = found.iter().filter(|(_, value)| **value == Value::Bool(flag.is_on));
+            output.arguments.extend(matching.map(|(name, _)| name.as_str()));
             used.extend(found.iter().map(|(name, _)| name));
         }
         for branch in self.values_with_role(Role::BranchName) {

@@ -39,7 +39,7 @@ impl DenialScope {
         requested: &[RequestedAccess],
         too_wide: impl Fn(&CanonicalPath) -> bool,
     ) -> Self {
-        let place = |asked: &RequestedAccess| {
+        let target = |asked: &RequestedAccess| {
             let folder = folders(std::slice::from_ref(asked)).into_iter().map(|(folder, _)| folder).next();
             DeniedTarget::Below(folder.filter(|folder| !too_wide(folder)).unwrap_or(asked.path.clone()))
         };
@@ -48,7 +48,7 @@ impl DenialScope {
             ApprovalSubject::Text(text) => Some(DeniedTarget::Text(text.to_string())),
             ApprovalSubject::Absent | ApprovalSubject::Call => Some(DeniedTarget::Call),
         };
-        let mut at: Vec<DeniedTarget> = requested.iter().map(place).collect();
+        let mut at: Vec<DeniedTarget> = requested.iter().map(target).collect();
         at.extend(values.iter().filter_map(other));
         at.dedup();
         Self { tool: Some(tool.to_owned()), at }
@@ -75,26 +75,26 @@ impl DenialScope {
     /// Describes the tool and its targets for the user.
     #[must_use]
     pub fn words(&self, home: &CanonicalPath) -> String {
-        let place = |place: &DeniedTarget| match place {
+        let description = |denied: &DeniedTarget| match denied {
             DeniedTarget::Below(path) => Some(tilde(path, home)),
             DeniedTarget::Text(text) => {
                 Some(visible::quoted(&visible::head(&visible::line(text), MAX_PLACE_LEN)))
             }
             DeniedTarget::Call => None,
         };
-        let places: Vec<String> = self.at.iter().filter_map(place).collect();
+        let targets: Vec<String> = self.at.iter().filter_map(description).collect();
         let tool = self.tool.as_deref().map(visible::line);
-        match (tool, places.is_empty()) {
+        match (tool, targets.is_empty()) {
             (Some(tool), true) => tool,
-            (Some(tool), false) => format!("{tool} in {}", join_words(&places)),
-            (None, _) => format!("reaching {}", join_words(&places)),
+            (Some(tool), false) => format!("{tool} in {}", join_words(&targets)),
+            (None, _) => format!("reaching {}", join_words(&targets)),
         }
     }
 
     /// Returns `true` if this denial applies to a call with the other scope: the tool is the same, and this scope
     /// includes one of the other scope's targets.
     pub(super) fn covers(&self, other: &Self) -> bool {
-        let is_denied = |place: &DeniedTarget| self.at.iter().any(|denied| denied.covers(place));
+        let is_denied = |target: &DeniedTarget| self.at.iter().any(|denied| denied.covers(target));
         self.tool == other.tool && other.at.iter().any(is_denied)
     }
 }

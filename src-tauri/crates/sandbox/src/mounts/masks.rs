@@ -204,8 +204,8 @@ impl Mask {
                 self.mount = None;
                 return Ok(false);
             }
-            let put = self.tree().and_then(|tree| sandbox.cover(&self.path, &tree));
-            match put {
+            let covered = self.tree().and_then(|tree| sandbox.cover(&self.path, &tree));
+            match covered {
                 Ok(()) => {
                     self.refresh(root);
                     return Ok(true);

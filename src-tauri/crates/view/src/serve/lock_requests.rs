@@ -28,11 +28,11 @@ impl Server {
             // pages.
             Ok(()) => {
                 self.wait_for_lock(LockRequest { unique, open, lock })?;
-                Ok(Reply::NoReply)
+                Ok(Reply::Nothing)
             }
             Err(Errno::AGAIN) if waits => {
                 self.wait_for_lock(LockRequest { unique, open, lock })?;
-                Ok(Reply::NoReply)
+                Ok(Reply::Nothing)
             }
             Err(error) => Err(error.into()),
         }

@@ -41,7 +41,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     };
     let mut problems = Vec::new();
     for bound in &bounds {
-        problems.extend(look(bound, &page(bound.page)?, &root.join("src-tauri/crates")));
+        problems.extend(bound_problems(bound, &page(bound.page)?, &root.join("src-tauri/crates")));
     }
     for name in WHOLE {
         let of_page = bounds.iter().filter(|bound| bound.page == name);
@@ -68,7 +68,7 @@ fn list(text: &str) -> anyhow::Result<Vec<Bound<'_>>> {
     lines.map(bound).collect()
 }
 
-fn look(bound: &Bound<'_>, page: &str, crates: &Path) -> Vec<String> {
+fn bound_problems(bound: &Bound<'_>, page: &str, crates: &Path) -> Vec<String> {
     let Bound { words, file, code, .. } = bound;
     let mut problems = Vec::new();
     if !page.contains(words) {
@@ -99,7 +99,7 @@ mod tests {
     fn page_and_code_must_have_the_bound() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.rs"), "const MOST: usize = 12;\n").unwrap();
-        let of = |line: &str| look(&list(line).unwrap()[0], "the first 12 lines", folder.path());
+        let of = |line: &str| bound_problems(&list(line).unwrap()[0], "the first 12 lines", folder.path());
         assert_eq!(of("p.md | first 12 lines | a.rs | const MOST: usize = 12;"), [""; 0]);
         assert_eq!(
             of("p.md | first 12 lines | a.rs | const MOST: usize = 13;"),

@@ -32,11 +32,11 @@ fn first_words(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut inside = false;
     for (number, line) in (1..).zip(text.lines().map(str::trim_start)) {
-        let said = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
-        if let Some(said) = said.filter(|_| !inside) {
-            words.extend(said.split_whitespace().next().map(|word| (number, word)));
+        let content = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
+        if let Some(content) = content.filter(|_| !inside) {
+            words.extend(content.split_whitespace().next().map(|word| (number, word)));
         }
-        inside = said.is_some();
+        inside = content.is_some();
     }
     words
 }

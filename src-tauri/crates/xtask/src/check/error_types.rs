@@ -10,7 +10,7 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     let mut found = Vec::new();
     for (file, words) in trees.iter().flat_map(Tree::files) {
         let file = file.strip_prefix(&root).unwrap_or(file).display();
-        found.extend(look(words).into_iter().map(|line| format!("{file}:{line}")));
+        found.extend(find_errors(words).into_iter().map(|line| format!("{file}:{line}")));
     }
     ensure!(
         found.is_empty(),
@@ -21,7 +21,7 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
 }
 
 /// Returns the line numbers at which a `Result` with a `String` error starts.
-fn look(words: &[Word]) -> Vec<usize> {
+fn find_errors(words: &[Word]) -> Vec<usize> {
     let begins = words.windows(2).enumerate().filter_map(|(at, pair)| match pair {
         [name, open] if name.ident() == Some("Result") && open.is(&TokenKind::Punct('<')) => {
             Some((at, name.line))
@@ -63,7 +63,7 @@ mod tests {
     use crate::check::tree::tests::small;
 
     fn lines(text: &str) -> Vec<usize> {
-        small(&[("lib.rs", text)]).files().flat_map(|(_, words)| look(words)).collect()
+        small(&[("lib.rs", text)]).files().flat_map(|(_, words)| find_errors(words)).collect()
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) fn check(packages: &[Package], trees: &[Tree]) -> anyhow::Result<()> 
         let imports = package.dependencies.iter();
         imports.filter_map(move |to| Some(Import { from: &package.name, to, seen: among(&package, to)? }))
     });
-    let mut problems = look("crate", &layers("crates")?, &names, dependencies);
+    let mut problems = check_layers("crate", &layers("crates")?, &names, dependencies);
     for of in ROOMS_OF {
         let is_it = |tree: &&Tree| tree.name.strip_prefix("ironcurtain_") == Some(of);
         let tree = trees.iter().find(is_it).with_context(|| format!("the crate `{of}` does not exist"))?;
@@ -46,7 +46,7 @@ pub(crate) fn check(packages: &[Package], trees: &[Tree]) -> anyhow::Result<()> 
             ([], from, to) => Some(Import { from, to, seen: arrow.seen.clone() }),
             _ => None,
         });
-        problems.extend(look("room", &layers(of)?, &rooms, imports));
+        problems.extend(check_layers("room", &layers(of)?, &rooms, imports));
     }
     let page = std::fs::read_to_string(parts::root().join(PAGE)).context(PAGE)?;
     problems.extend(undocumented(&page, &layers("crates")?));
@@ -80,20 +80,21 @@ fn undocumented(page: &str, crates: &Layers<'_>) -> Vec<String> {
 }
 
 /// Returns a problem for each name missing in the list or in the code, and for each import that leads upwards.
-fn look<'a>(
+fn check_layers<'a>(
     kind: &str,
     layers: &Layers<'_>,
     names: &[&str],
     imports: impl Iterator<Item = Import<'a>>,
 ) -> Vec<String> {
-    let place = |name: &str| layers.iter().position(|layer| layer.contains(&name));
-    let unlisted = names.iter().filter(|name| place(name).is_none());
+    let layer_index = |name: &str| layers.iter().position(|layer| layer.contains(&name));
+    let unlisted = names.iter().filter(|name| layer_index(name).is_none());
     let mut problems: Vec<String> =
         unlisted.map(|name| format!("the {kind} `{name}` is not in `layers.txt`")).collect();
-    let gone = layers.iter().flatten().filter(|name| !names.contains(name));
-    problems.extend(gone.map(|name| format!("`layers.txt` lists the {kind} `{name}`, which does not exist")));
+    let unknown = layers.iter().flatten().filter(|name| !names.contains(name));
+    problems
+        .extend(unknown.map(|name| format!("`layers.txt` lists the {kind} `{name}`, which does not exist")));
     for Import { from, to, seen } in imports {
-        if let (Some(above), Some(below)) = (place(from), place(to))
+        if let (Some(above), Some(below)) = (layer_index(from), layer_index(to))
             && above >= below
         {
             problems.push(format!("`{from}` imports `{to}`, which is not below it, in {seen}"));
@@ -108,7 +109,7 @@ mod tests {
 
     fn of(imports: &[(&'static str, &'static str)]) -> Vec<String> {
         let imports = imports.iter().map(|(from, to)| Import { from, to, seen: "a.rs:1".into() });
-        look(
+        check_layers(
             "room",
             &vec![vec!["top"], vec!["left", "right"], vec!["bottom"]],
             &["top", "left", "right", "bottom"],
@@ -132,7 +133,8 @@ mod tests {
 
     #[test]
     fn names_must_match_the_list() {
-        let found = look("room", &vec![vec!["old"], vec!["kept"]], &["kept", "new"], std::iter::empty());
+        let found =
+            check_layers("room", &vec![vec!["old"], vec!["kept"]], &["kept", "new"], std::iter::empty());
         assert_eq!(
             found,
             [

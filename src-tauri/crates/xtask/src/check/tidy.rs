@@ -23,14 +23,15 @@ pub(crate) fn check() -> anyhow::Result<()> {
     let mut list = Command::new("git");
     list.current_dir(&root).args(["ls-files", "--cached", "--others", "--exclude-standard"]);
     let files = process::answer(&mut list).context("failed to list the files with `git`")?;
-    let places = [Some(root.display().to_string()), std::env::var("HOME").ok().filter(|home| home.len() > 6)];
+    let private_paths =
+        [Some(root.display().to_string()), std::env::var("HOME").ok().filter(|home| home.len() > 6)];
     let mut problems = Vec::new();
     for file in files.lines() {
         // Binary and removed files are skipped.
         let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
-        problems.extend(look(file, &text).into_iter().map(|problem| format!("{file}: {problem}")));
-        for place in places.iter().flatten().filter(|place| text.contains(place.as_str())) {
-            problems.push(format!("{file}: `{place}` is a path of this machine"));
+        problems.extend(file_problems(file, &text).into_iter().map(|problem| format!("{file}: {problem}")));
+        for path in private_paths.iter().flatten().filter(|path| text.contains(path.as_str())) {
+            problems.push(format!("{file}: `{path}` is a path of this machine"));
         }
         if file.ends_with(".rs") && (LONG + 1..=TOO_LONG).contains(&text.lines().count()) {
             terminal::say(&format!("long file: {file} has {} lines", text.lines().count()))?;
@@ -43,7 +44,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 }
 
 /// Returns the problems of a file.
-fn look(file: &str, text: &str) -> Vec<String> {
+fn file_problems(file: &str, text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if file.ends_with(".rs") {
         if !text.starts_with("//!") {
@@ -83,19 +84,22 @@ mod tests {
 
     #[test]
     fn valid_files_pass() {
-        assert_eq!(look("a.rs", "//! A.\nfn main() {}\n"), Vec::<String>::new());
-        assert_eq!(look("a.rs", concat!("//! XX", "XX is no word\n")), Vec::<String>::new());
-        assert_eq!(look("notes.md", "no header"), Vec::<String>::new());
-        assert_eq!(look("tests/package-lock.json", "{}"), Vec::<String>::new());
+        assert_eq!(file_problems("a.rs", "//! A.\nfn main() {}\n"), Vec::<String>::new());
+        assert_eq!(file_problems("a.rs", concat!("//! XX", "XX is no word\n")), Vec::<String>::new());
+        assert_eq!(file_problems("notes.md", "no header"), Vec::<String>::new());
+        assert_eq!(file_problems("tests/package-lock.json", "{}"), Vec::<String>::new());
     }
 
     #[test]
     fn problems_are_reported() {
-        assert_eq!(look("a.rs", "fn main() {}"), ["missing `//!` line with the purpose of the file"]);
+        assert_eq!(
+            file_problems("a.rs", "fn main() {}"),
+            ["missing `//!` line with the purpose of the file"]
+        );
         let unfinished = format!("//! A.\n// {}\n", UNFINISHED[2]);
-        assert_eq!(look("a.rs", &unfinished), [format!("forbidden word `{}`", UNFINISHED[2])]);
-        assert_eq!(look("a.rs", &format!("//! A.\n{}", "\n".repeat(600))), ["more than 600 lines"]);
-        assert_eq!(look("package-lock.json", "{ \"resolved\": 1 }").len(), 1);
-        assert_eq!(look("Cargo.lock", "source = \"git+https://example.com\"").len(), 1);
+        assert_eq!(file_problems("a.rs", &unfinished), [format!("forbidden word `{}`", UNFINISHED[2])]);
+        assert_eq!(file_problems("a.rs", &format!("//! A.\n{}", "\n".repeat(600))), ["more than 600 lines"]);
+        assert_eq!(file_problems("package-lock.json", "{ \"resolved\": 1 }").len(), 1);
+        assert_eq!(file_problems("Cargo.lock", "source = \"git+https://example.com\"").len(), 1);
     }
 }

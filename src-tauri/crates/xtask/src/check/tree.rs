@@ -66,6 +66,11 @@ impl Tree {
         })
     }
 
+    /// Returns the paths of all modules.
+    pub(crate) fn module_paths(&self) -> impl Iterator<Item = &ModulePath> {
+        self.modules.keys()
+    }
+
     /// Returns all `pub` types, even those in private modules, with their module's path.
     pub(crate) fn public_types(&self) -> impl Iterator<Item = (&str, String)> {
         self.modules.iter().flat_map(|(path, module)| {

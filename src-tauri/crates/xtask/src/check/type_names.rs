@@ -12,14 +12,14 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     let types = trees
         .iter()
         .flat_map(|tree| tree.public_types().map(|(name, at)| (name, format!("{}{at}", tree.name))));
-    let problems = look(types);
+    let problems = find_duplicates(types);
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
     Ok(())
 }
 
-fn look<'a>(types: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+fn find_duplicates<'a>(types: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut by_name: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (name, at) in types.filter(|(_, at)| !at.ends_with(STAND_IN)) {
         by_name.entry(name).or_default().insert(at);
@@ -38,7 +38,7 @@ mod tests {
 
     fn of(files: &[(&str, &str)]) -> Vec<String> {
         let tree = small(files);
-        look(tree.public_types().map(|(name, at)| (name, format!("small{at}"))))
+        find_duplicates(tree.public_types().map(|(name, at)| (name, format!("small{at}"))))
     }
 
     #[test]

@@ -27,9 +27,9 @@ pub(crate) fn must_work() -> anyhow::Result<()> {
     if tried.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&tried.stderr).trim().to_owned();
+    let stderr = String::from_utf8_lossy(&tried.stderr).trim().to_owned();
     let restricted = std::fs::read_to_string(UBUNTU).is_ok_and(|value| value.trim() == "1");
-    bail!("bubblewrap failed to create a sandbox: {said}\n{}", advice(restricted))
+    bail!("bubblewrap failed to create a sandbox: {stderr}\n{}", advice(restricted))
 }
 
 fn advice(restricted_by_apparmor: bool) -> &'static str {

@@ -27,7 +27,7 @@ const FILES: [&str; 12] = [
 ];
 
 /// Checks packages built twice from the same programs.
-pub(super) fn look(one: &Packages, two: &Packages) -> anyhow::Result<Totals> {
+pub(super) fn compare(one: &Packages, two: &Packages) -> anyhow::Result<Totals> {
     let mut totals = Totals::default();
     let facts: [fn(&Packages, &Packages) -> anyhow::Result<()>; 6] =
         [same, complete, listed, bundled, installed, installed_by_rpm];
@@ -93,8 +93,8 @@ fn bundled(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
         )
     };
     mcpb("unpack", &packages.bundle)?;
-    let said = mcpb("validate", &folder.join("manifest.json"))?;
-    ensure!(said.contains("passes"), "{said}");
+    let printed = mcpb("validate", &folder.join("manifest.json"))?;
+    ensure!(printed.contains("passes"), "{printed}");
     let shim = folder.join("server/ironcurtain-shim");
     let version = process::answer(command(&shim.display().to_string()).arg("--version"));
     ensure!(
@@ -117,9 +117,9 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     dpkg(&root, &["--install"], &packages.deb)?;
     let profile = root.join("etc/apparmor.d/ironcurtain-sandbox");
     ensure!(profile.is_file(), "installing does not add the AppArmor profile");
-    let said = quietly(command("readlink").arg("-e").arg(root.join("usr/bin/ironcurtain")))?;
+    let printed = quietly(command("readlink").arg("-e").arg(root.join("usr/bin/ironcurtain")))?;
     let version =
-        process::answer(command(said.trim()).arg("--version")).context("the program does not run")?;
+        process::answer(command(printed.trim()).arg("--version")).context("the program does not run")?;
     ensure!(version.starts_with(NAME), "unexpected version `{version}`");
     // An upgrade must keep the AppArmor profile.
     dpkg(&root, &["--install"], &packages.deb)?;

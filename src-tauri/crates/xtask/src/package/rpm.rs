@@ -63,13 +63,13 @@ fn files(tree: &Path, folder: &Path) -> anyhow::Result<String> {
     entries.sort();
     let mut lines = String::new();
     for path in entries {
-        let place = path.strip_prefix(tree)?.display();
+        let relative = path.strip_prefix(tree)?.display();
         if !path.is_dir() {
-            lines.push_str(&format!("%attr(-, root, root) \"/{place}\"\n"));
+            lines.push_str(&format!("%attr(-, root, root) \"/{relative}\"\n"));
             continue;
         }
         if path.file_name().is_some_and(|name| name == NAME) {
-            lines.push_str(&format!("%dir %attr(0755, root, root) \"/{place}\"\n"));
+            lines.push_str(&format!("%dir %attr(0755, root, root) \"/{relative}\"\n"));
         }
         lines.push_str(&files(tree, &path)?);
     }

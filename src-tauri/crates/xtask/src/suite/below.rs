@@ -54,12 +54,12 @@ pub(crate) fn is_here() -> bool {
 
 /// Copies all needed files and runs the tests.
 pub(crate) fn run(built: &[Built]) -> anyhow::Result<Report> {
-    let place = CheckoutCopy::new()?;
-    let copies = place.copy(built)?;
+    let checkout = CheckoutCopy::new()?;
+    let copies = checkout.copy(built)?;
     let programs: Vec<&Built> = copies.iter().collect();
     let report = runner::run_all(&programs, 1, |tests| {
         let mut program = as_ordinary_user(runner::program(tests, &tests.program));
-        program.args(modules(&tests.name)).current_dir(&place.0);
+        program.args(modules(&tests.name)).current_dir(&checkout.0);
         program
     });
     anyhow::ensure!(report.totals != Totals::default(), "there is no test to run");
@@ -88,9 +88,9 @@ impl CheckoutCopy {
     fn new() -> anyhow::Result<Self> {
         let made = process::answer(command("mktemp").args(["--directory", "--tmpdir=/tmp"]));
         let made = made.context("failed to create a folder below `/tmp`")?;
-        let place = Self(PathBuf::from(made.trim_end()));
-        std::fs::set_permissions(&place.0, Permissions::from_mode(0o755))?;
-        Ok(place)
+        let checkout = Self(PathBuf::from(made.trim_end()));
+        std::fs::set_permissions(&checkout.0, Permissions::from_mode(0o755))?;
+        Ok(checkout)
     }
 
     /// Copies programs and packages to the paths that tests expect. Returns the copied test programs.

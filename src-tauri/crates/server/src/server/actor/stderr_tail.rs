@@ -51,8 +51,8 @@ impl StderrTail {
         let whole =
             if last.len() < MAX_LEN { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
         let lines: Vec<&str> = whole.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let said = Map::from_iter([("said".to_owned(), Value::from(lines.join("; ")))]);
-        redacted(&said).get("said").and_then(Value::as_str).map(visible::line).unwrap_or_default()
+        let message = Map::from_iter([("said".to_owned(), Value::from(lines.join("; ")))]);
+        redacted(&message).get("said").and_then(Value::as_str).map(visible::line).unwrap_or_default()
     }
 }
 

@@ -21,17 +21,17 @@ pub(super) async fn start(
     view: Option<FileView>,
     start: StartOptions<'_>,
 ) -> Result<Process, ServerStartError> {
-    let look = match start.watch {
+    let autostart_watch = match start.watch {
         Some(watch) => Some(begin(profile, view, watch, &start).await?),
         None => None,
     };
-    let closed = closed(look.as_ref(), profile, view, &start).await?;
+    let closed = closed(autostart_watch.as_ref(), profile, view, &start).await?;
     let spec = spec(profile, view, &start, &closed)?;
     let supervisor = start.programs.dir.join("ironcurtain-sandbox");
     let launched = tokio::task::spawn_blocking(move || launch(&spec, &supervisor, |_| ())).await;
     let launched = launched??;
     let killer = Killer(launched.kill);
-    let mut control = SupervisorControl::new(launched.control, look)?;
+    let mut control = SupervisorControl::new(launched.control, autostart_watch)?;
     control.started().await?;
     if let Some(reason) = control.tun_error() {
         tracing::warn!(server = start.server.name, "{}", describe_missing_tun(reason));
@@ -62,26 +62,26 @@ async fn begin(
     start: &StartOptions<'_>,
 ) -> Result<SandboxWatch, ServerStartError> {
     let rules = autostart_rules(profile, start.sandbox_context);
-    let look = watch.autostart.watch(watch.watched, rules).await?;
-    watch.named.iter().for_each(|path| look.add_approved(path.as_str()));
+    let autostart_watch = watch.autostart.watch(watch.watched, rules).await?;
+    watch.named.iter().for_each(|path| autostart_watch.add_approved(path.as_str()));
     if view == Some(FileView::HostRead) {
-        look.set_hidden(start.sandbox_context.denied(profile));
+        autostart_watch.set_hidden(start.sandbox_context.denied(profile));
     }
-    Ok(look)
+    Ok(autostart_watch)
 }
 
 /// Returns the read-only paths in each folder that the server can write to from the start.
 async fn closed(
-    look: Option<&SandboxWatch>,
+    autostart_watch: Option<&SandboxWatch>,
     profile: &Profile,
     view: Option<FileView>,
     start: &StartOptions<'_>,
 ) -> Result<BTreeMap<CanonicalPath, Vec<String>>, ServerStartError> {
     let mut closed = BTreeMap::new();
-    let Some(look) = look else { return Ok(start.read_only.clone()) };
+    let Some(autostart_watch) = autostart_watch else { return Ok(start.read_only.clone()) };
     let granted = start.mounts.iter().filter(|need| need.writable).map(|need| need.path.clone());
     for root in start.sandbox_context.writable(profile, granted_view(view)).into_iter().chain(granted) {
-        let paths = look.open(root.as_str()).await?;
+        let paths = autostart_watch.open(root.as_str()).await?;
         closed.insert(root, paths);
     }
     Ok(closed)

@@ -41,7 +41,7 @@ pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStart
         login,
         needs_login: Box::new(required.recorder()),
         memory: &memory,
-        shutdown_token: shutdown_token,
+        shutdown_token,
     };
     let RemoteConnection { stdin, stdout, stderr, guard } = connect(endpoint, options).await?;
     let (stderr, guard) = (ServerStderr::new(stderr), ProcessGuard::Remote(guard));

@@ -67,8 +67,8 @@ async fn wait_for_confirmation(
     // A server that has the tool supports roots, even if it is slow to request them.
     let may_never_ask = asks_for_roots.is_none() && !lists_allowed;
     let bound = if may_never_ask { FIRST_ASK_TIMEOUT } else { ROOTS_TIMEOUT };
-    let mut told = connection.sent_roots.clone();
-    let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= shown.version)).await;
+    let mut sent = connection.sent_roots.clone();
+    let asked = tokio::time::timeout(bound, sent.wait_for(|v| *v >= shown.version)).await;
     match asked.map(|asked| asked.is_ok()) {
         Ok(true) => asks_for_roots = Some(true),
         Ok(false) => return WaitOutcome::Exited,
