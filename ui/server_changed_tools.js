@@ -64,7 +64,7 @@ function changedWords({ is, text }) {
 }
 
 /**
- * Returns the decisions that would change something.
+ * Returns a button for each decision that would have an effect.
  * @param {Server} server
  * @param {ChangedTool} one
  * @param {Done} done

@@ -21,7 +21,7 @@ pub const METHODS: [&str; 12] = [
 ];
 /// Methods with which the core asks for input.
 pub const INPUTS: [&str; 4] = ["elicitation/create", "sampling/createMessage", "roots/list", "x"];
-/// Notifications of the core.
+/// Notifications that the core sends.
 pub const NOTIFICATIONS: [&str; 8] = [
     "notifications/progress",
     "notifications/message",

@@ -111,7 +111,7 @@ fn a_request_gets_no_more_than_the_user_allows() {
     ] {
         client.call("request_access", arguments).refused(because);
     }
-    client.call("allow", json!({})).refused("there is no tool `allow`");
+    client.call("allow", json!({})).refused("unknown tool `allow`");
     assert_eq!(world.user.count(), 0);
 }
 

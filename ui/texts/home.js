@@ -1,6 +1,6 @@
 // Texts of the home page.
 
-import { count, list, named, namedAgent } from "../words.js";
+import { count, list, named, namedAgent, number } from "../words.js";
 
 /** Names shown of a list; the others are counted. */
 const MAX_NAMES = 3;
@@ -49,7 +49,7 @@ export const HOME = {
   decideLabel: (/** @type {string} */ name) => `Decide about the server ${name}`,
   left: (/** @type {number} */ n) => `Sessions left ${count(n, "file")} that can run code later`,
   leftText: "Review them, and keep only what you asked for.",
-  bypass: (/** @type {number} */ n, /** @type {string} */ agent) => `${count(n, "server")} of ${agent} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
+  bypass: (/** @type {number} */ n, /** @type {string} */ agent) => `${number(n)} of ${agent}'s servers ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
   bypassText: (/** @type {string[]} */ names) => `Started by the agent without IronCurtain: ${list(first(names))}.`,
   protect: "Protect",
   protectLabel: (/** @type {string} */ agent) => `Protect the servers of ${agent}`,

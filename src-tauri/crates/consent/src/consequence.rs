@@ -85,16 +85,16 @@ impl<'a> CallEffects<'a> {
 
     fn is_allowed(&self, given: &ResolvedValue) -> bool {
         let argument = self.call.argument(given);
-        let is_asked = |approvals: &PendingApproval| {
-            let is_it = match (&approvals.subject, &given.value) {
-                (ApprovalSubject::Path(approvals), Resource::Path(path)) => approvals == path,
-                (ApprovalSubject::Text(approvals), Resource::Url(url)) => **approvals == *url.text(),
-                (ApprovalSubject::Text(approvals), Resource::Text(text)) => approvals == text,
+        let is_asked = |approval: &PendingApproval| {
+            let is_same = match (&approval.subject, &given.value) {
+                (ApprovalSubject::Path(asked), Resource::Path(path)) => asked == path,
+                (ApprovalSubject::Text(asked), Resource::Url(url)) => **asked == *url.text(),
+                (ApprovalSubject::Text(asked), Resource::Text(text)) => asked == text,
                 (ApprovalSubject::Text(_), Resource::NonString)
                 | (ApprovalSubject::Absent | ApprovalSubject::Call, _) => true,
                 (ApprovalSubject::Path(_) | ApprovalSubject::Text(_), _) => false,
             };
-            approvals.argument == *argument && is_it
+            approval.argument == *argument && is_same
         };
         !self.approvals.iter().any(is_asked)
     }

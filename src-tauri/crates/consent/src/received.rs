@@ -82,7 +82,7 @@ pub enum ReceivedError {
     TooLong,
 }
 
-/// Converts questions from one remote machine.
+/// Parses and escapes questions received from a remote machine.
 #[derive(Debug, Clone, Copy)]
 pub struct QuestionReceiver<'a> {
     /// Name that the user gave to the machine.

@@ -16,7 +16,7 @@
 //!     database: Path::new("state.db"),
 //!     audit: Audit::open(Path::new("audit"), |_| ())?,
 //!     on_trouble: Box::new(|trouble| eprintln!("{trouble:?}")),
-//!     clock: Clock::of_machine()?,
+//!     clock: Clock::system()?,
 //! };
 //! let grants = Grants::open(parts)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

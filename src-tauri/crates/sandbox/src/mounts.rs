@@ -119,7 +119,7 @@ impl Mounts {
         self.masks.poll_fd()
     }
 
-    /// Returns a descriptor that becomes ready when a pipe or socket was created.
+    /// Returns a descriptor that becomes ready when a pipe or socket is created.
     pub(crate) fn special_poll_fd(&self) -> PollFd<'_> {
         self.special.poll_fd()
     }

@@ -8,9 +8,9 @@
 //! - This crate does not decide which server may use a secret; the configuration does.
 //!
 //! ```
-//! use ironcurtain_secrets::{Secret, named};
+//! use ironcurtain_secrets::{Secret, secret_reference};
 //!
-//! let name = named("keyring:github")?;
+//! let name = secret_reference("keyring:github")?;
 //! assert!(name.is_some(), "the setting names a secret");
 //! let token = Secret::new("ghp_0123456789".into());
 //! assert_eq!(format!("{token:?}"), "Secret");

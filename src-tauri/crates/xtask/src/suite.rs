@@ -7,6 +7,7 @@
 //!   therefore never reports success by mistake.
 
 mod below;
+mod examples;
 mod report;
 mod runner;
 mod soak;
@@ -80,6 +81,7 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     if scope == Scope::Fast {
         return Ok(());
     }
+    course.stage("Examples", examples::run)?;
     course.stage("Page", || page::test(PageTests::Functions).map(Report::from))?;
     course.two_stages(
         ("Sandbox", || runner::run(&built, Part::Sandbox)),

@@ -25,7 +25,7 @@ pub struct FolderListing {
     pub stderr: String,
 }
 
-/// Lists a folder from inside a sandbox in which only `shown` is visible.
+/// Lists a folder from inside a sandbox in which only `readable` is visible.
 ///
 /// # Errors
 /// Returns an [`InspectError`] if the sandbox cannot be created or the program does not exit in time.

@@ -1,6 +1,6 @@
 //! `servers login` and `servers logout`: log in to a remote server through the browser, and log out.
 //!
-//! - Nothing is registered and no page is opened before the user confirms on a terminal. No option replaces the
+//! - Nothing is registered and no page is opened before the user confirms on a terminal. No option skips the
 //!   confirmation.
 //! - Tokens and client secrets are never printed.
 

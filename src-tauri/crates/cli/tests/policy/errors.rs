@@ -72,7 +72,7 @@ fn json_errors_contain_the_problem_and_its_location() {
         std::fs::remove_file(&servers).unwrap();
         home.start()
     };
-    let refused = json!({ "message": "there is no grant `g`", "code": "not-found" });
+    let refused = json!({ "message": "no grant `g`", "code": "not-found" });
     assert_eq!(error(&run(&["grants", "revoke", "g"])), refused);
     running.stop();
 }

@@ -1,4 +1,4 @@
-//! Builds the question about a sandboxed program's connection to a host or to a service on this computer. Pure.
+//! Builds the question shown when a sandboxed program connects to a host or a local service. Performs no I/O.
 
 use super::known_service::{LOCAL_REASON, service_effects};
 use crate::offers::ALL_LIFETIMES;

@@ -153,7 +153,7 @@ impl ServedFiles {
         JudgingContext {
             snapshot: self.profile.snapshot(snapshot, table),
             // The user did not approve the profile's grants, so they satisfy no managed rule.
-            grants: grants.map(|grant| self.profile.unapproved(grant)).collect(),
+            grants: grants.map(|grant| self.profile.without_approval_time(grant)).collect(),
             ..context(snapshot, &self.principal.server, &self.resolver)
         }
     }

@@ -198,8 +198,9 @@ impl ProfileGrants {
         }
     }
 
-    /// Makes a grant older than every managed rule if the profile created the grant.
-    pub(super) fn unapproved(&self, grant: PathGrant) -> PathGrant {
+    /// Sets the creation time of a grant to 0 if the profile created the grant, so that it does not count as an approval
+    /// given after a managed rule.
+    pub(super) fn without_approval_time(&self, grant: PathGrant) -> PathGrant {
         let created_ms = if self.granted.contains_key(&grant.id) { 0 } else { grant.created_ms };
         PathGrant { created_ms, ..grant }
     }

@@ -105,7 +105,8 @@ impl Current {
             Some(below) => PathBuf::from(format!("{person}{below}")),
             None => PathBuf::from(&paths.written),
         });
-        // The user can replace only folders in their home directory, and cannot watch every folder elsewhere.
+        // Skips folders outside the home directory: the user cannot replace them, and this process may not be permitted to
+        // watch them.
         let folders = folders.filter(|folder| folder.starts_with(person.as_path())).take(MAX_FOLLOWED);
         files(home).into_iter().chain(organization).chain(folders).collect()
     }

@@ -110,8 +110,8 @@ fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
         if !file.exists() {
             return Some(format!("broken link `{target}`"));
         }
-        let target = std::fs::read_to_string(&file).unwrap_or_default();
-        let found = anchor.is_empty() || target.lines().filter_map(heading).any(|heading| heading == anchor);
+        let content = std::fs::read_to_string(&file).unwrap_or_default();
+        let found = anchor.is_empty() || content.lines().filter_map(heading).any(|heading| heading == anchor);
         (!found).then(|| format!("broken link `{target}`: no such heading"))
     })
     .collect()

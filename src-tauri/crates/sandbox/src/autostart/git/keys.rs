@@ -172,7 +172,7 @@ fn is_boolean(value: &str) -> bool {
 }
 
 impl ConfigPaths<'_> {
-    /// Returns `true` if a path in the configuration leads to a place where all files are checked.
+    /// Returns `true` if a path in the configuration resolves into a folder whose files are all checked.
     pub(in crate::autostart) fn resolves_inside(&self, path: &str) -> bool {
         resolve(self.folder, path).is_some_and(|path| (self.is_checked)(&path))
     }
