@@ -43,7 +43,7 @@ pub enum AgeError {
     /// The header or the contents were changed.
     #[error("the file was modified or truncated after it was written")]
     Changed,
-    /// The file's work factor exceeds `MAX_WORK`.
+    /// The file's work factor exceeds `MAX_LOG_N`.
     #[error("it requires 2^{0} rounds of work; at most 2^{MAX_LOG_N} are allowed")]
     Work(u8),
     /// The operating system provides no random bytes.
