@@ -16,7 +16,7 @@ const MARKS = { allow: ["check", "good", ACTIVITY.allowed], deny: ["x", "bad", A
  * Returns the mark of a decision, with a label for screen readers.
  * @param {string | null} decision
  */
-export function mark(decision) {
+function mark(decision) {
   const [name, tone, words] = MARKS[decision ?? ""] ?? ["info", "quiet", ""];
   return html`<span class="mark ${tone}">${parts.icon(name, tone)}<span class="unseen">${words ? `${words}, ` : nothing}</span></span>`;
 }

@@ -30,7 +30,7 @@ export function standing({ suspended, server_changed }) {
  * @param {Grant} grant
  * @param {View["by"]} by
  */
-export function heading(grant, by) {
+function heading(grant, by) {
   if (by === "client") return grant.client;
   return grant.kind === "host" || grant.kind === "tool" ? OTHER[grant.kind] : folderOf(grant.path, grant.kind);
 }

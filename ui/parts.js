@@ -12,7 +12,6 @@
 //         title(text, ...chips)              first line of a row: the name and chips
 //         facts(...parts)                    second line of a row: quiet facts, separated by dots
 //         opening(key, label, isOpen, toggle, row, body)    a row whose details open in place, with a chevron
-//         card(label, content)               a card with free content
 //         hitBar(n, most, words)             a bar of hits
 //         dragHandle(key, label, at, move)   moves a row with the pointer or the arrow keys
 //         pager(key, at, shown, all, step, go)
@@ -168,12 +167,6 @@ export const opening = (key, label, isOpen, toggle, { what, act = nothing, befor
     </div>
     ${isOpen ? html`<div class="body">${body()}</div>` : nothing}
   </div>`;
-
-/**
- * @param {string} label Accessible name.
- * @param {Content} content
- */
-export const card = (label, content) => html`<section class="card" aria-label=${label}>${content}</section>`;
 
 /**
  * Returns a bar with a length proportional to `n / most`.

@@ -54,7 +54,7 @@ const sheet = () => html`
     ${parts.section("Rules")}
     ${parts.group(rules.map((name, at) => parts.row(html`${parts.title(name)}${parts.hitBar([3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)], 1204, `${[3, 1204, 0][["deny-secrets", "work", "ask-before-writing"].indexOf(name)]} calls this week`)}`, parts.badge("allow"), parts.dragHandle(`move:${name}`, `Move ${name}`, at, (to) => moved(at, to)))))}
     ${parts.section("Card")}
-    ${parts.card("A card", html`<p>Free content.</p>${parts.field("Name", html`<input type="text" data-key="field">`, "A hint.")}`)}
+    <section class="card" aria-label="A card"><p>Free content.</p>${parts.field("Name", html`<input type="text" data-key="field">`, "A hint.")}</section>
     ${parts.section("Nothing here")}
     ${parts.group(parts.row(parts.emptyState("bot", "No agent has connected yet.", html`<a class="button main" href="#x">Connect an agent</a>`)))}
     ${parts.section("Details beside a list")}

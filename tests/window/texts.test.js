@@ -41,14 +41,22 @@ test("the texts before the first drawing are those of the frame", () => {
   assert.match(page(), new RegExp(`<nav class="frame" aria-label="${FRAME.pagesLabel}">`));
 });
 
+/** Returns the names that code uses from a file: by name, or through an import of the whole file. */
+function importedFrom(file, code) {
+  const from = `from "[./a-z_]*\\b${file.split("/").pop().replace(".", "\\.")}"`;
+  const byName = [...code.matchAll(new RegExp(`import \\{([^}]*)\\} ${from}`, "g"))].flatMap(([, names]) => names.split(",").map((name) => name.trim().split(" as ")[0]));
+  const whole = [...code.matchAll(new RegExp(`import \\* as (\\w+) ${from}`, "g"))].flatMap(([, as]) => [...code.replace(/^import .*$/gm, "").matchAll(new RegExp(`\\b${as}\\.(\\w+)`, "g"))].map(([, name]) => name));
+  return [...byName, ...whole];
+}
+
 test("every export of the window is used", () => {
   const files = readdirSync(UI, { recursive: true }).filter((file) => file.endsWith(".js") && !file.startsWith("vendor/"));
-  const all = new Map(files.map((file) => [file, code(file)]));
-  const others = (/** @type {string} */ file) => [...all].filter(([other]) => other !== file).map(([, text]) => text).join("\n") + page();
-  const unused = [...all].flatMap(([file, text]) => {
-    const names = [...text.matchAll(/export (?:async )?(?:function|const|let|class) (\w+)/g)].map(([, name]) => name);
-    const elsewhere = others(file);
-    return names.filter((name) => !new RegExp(`\\b${name}\\b`).test(elsewhere)).map((name) => `${file}: ${name}`);
+  const all = files.map((file) => code(file));
+  const unused = files.flatMap((file, at) => {
+    const names = [...all[at].matchAll(/export (?:async )?(?:function|const|let|class) (\w+)/g)].map(([, name]) => name);
+    const used = new Set(all.flatMap((text) => importedFrom(file, text)));
+    return names.filter((name) => !used.has(name)).map((name) => `${file}: ${name}`);
   });
   assert.deepEqual(unused, []);
+  assert.deepEqual(importedFrom("words.js", 'import * as words from "./words.js";\nimport { ago as a, list } from "../words.js";\nwords.exact(1)'), ["ago", "list", "exact"]);
 });
