@@ -82,15 +82,23 @@ fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
         own_bytes()
     };
     // The first batch allocates memory that later batches reuse, so it is ignored. Buffers in use during a
-    // measurement add about 0.3 MB, so one later measurement below the limit is enough. With a leak, every
-    // measurement is higher than the one before it.
+    // measurement add about 0.3 MB, so one later measurement below the limit is enough. The limit grows with the
+    // number of revoked grants. With a leak, every measurement exceeds it.
+    let limit = |taken: &[u64]| {
+        let batches = u64::try_from(taken.len() - 1).unwrap();
+        taken[1].min(taken[2]) + batches * churn() * LEFT_BY_EACH
+    };
     let mut taken: Vec<u64> = (0..3).map(|_| rounds(churn())).collect();
-    let limit = taken[1].min(taken[2]) + 2 * churn() * LEFT_BY_EACH;
-    while taken.len() < BATCHES && taken[3..].iter().all(|bytes| *bytes >= limit) {
-        taken.push(rounds(churn()));
-    }
+    let fits = loop {
+        let next = rounds(churn());
+        let fits = next < limit(&taken);
+        taken.push(next);
+        if fits || taken.len() == BATCHES {
+            break fits;
+        }
+    };
     let _ = writeln!(std::io::stderr(), "each time {} grants came and went: {taken:?} bytes", churn());
-    assert!(taken[3..].iter().any(|bytes| *bytes < limit), "{taken:?}");
+    assert!(fits, "{taken:?}");
 }
 
 /// Returns the private memory of this process, in bytes.
