@@ -15,6 +15,7 @@ mod denials;
 mod icons;
 mod input;
 mod layout;
+mod long_words;
 mod palette;
 mod rows;
 
@@ -452,7 +453,8 @@ impl Inner {
             self.layout.allow.button.set_sensitive(allowed > 0);
             self.view.effect(allowed)
         };
-        self.layout.outcome.set_text(&format!("\u{2192} {outcome}"));
+        let text = format!("\u{2192} {outcome}");
+        rows::set_text(&self.layout.outcome, &text, &pango::AttrList::new());
         rows::announce(&self.layout.outcome, &outcome);
         self.layout.allow.set_words(&words);
     }

@@ -2,6 +2,7 @@
 //!
 //! - All text is plain text with separate attributes. It is never parsed as markup.
 
+use super::long_words;
 use super::palette::{self, Colour, Palette};
 use crate::consent::read_progress::Extent;
 use crate::consent::view::{Fact, HOW, LineView, Span, Tone};
@@ -72,10 +73,9 @@ pub(super) fn announce(widget: &impl IsA<gtk::Widget>, text: &str) {
 /// Creates a label that wraps its text, within words if necessary.
 pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
     let label = gtk::Label::new(None);
-    label.set_text(text);
     label.set_line_wrap(true);
     label.set_line_wrap_mode(pango::WrapMode::WordChar);
-    label.set_attributes(Some(&no_hyphens()));
+    set_text(&label, text, &pango::AttrList::new());
     let chars = fitting(chars);
     label.set_width_chars(chars);
     label.set_max_width_chars(chars);
@@ -88,7 +88,7 @@ pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
 pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     let label = wrapped("", chars);
     let palette = palette::of(is_dark());
-    let attributes = no_hyphens();
+    let attributes = pango::AttrList::new();
     let mut text = String::new();
     for span in spans {
         let start = text.len();
@@ -99,8 +99,7 @@ pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
             attributes.insert(attribute);
         }
     }
-    label.set_text(&text);
-    label.set_attributes(Some(&attributes));
+    set_text(&label, &text, &attributes);
     label
 }
 
@@ -210,7 +209,7 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> Block {
             && expander.is_expanded()
             && buffer.char_count() == 0
         {
-            buffer.set_text(&text);
+            long_words::fill(&buffer, &text);
             if diff {
                 colour(&buffer, palette::of(is_dark()));
             }
@@ -276,11 +275,13 @@ fn line(line: &LineView) -> gtk::Box {
     row
 }
 
-/// Disables hyphenation, because a hyphen would look like part of the path.
-fn no_hyphens() -> pango::AttrList {
-    let attributes = pango::AttrList::new();
+/// Sets the text of a label that wraps, with its attributes. Disables hyphenation, because a hyphen would look like part
+/// of a path.
+pub(super) fn set_text(label: &gtk::Label, text: &str, attributes: &pango::AttrList) {
     attributes.insert(pango::AttrInt::new_insert_hyphens(false));
-    attributes
+    long_words::divide(text, attributes);
+    label.set_text(text);
+    label.set_attributes(Some(attributes));
 }
 
 fn tone(tone: Tone, palette: Palette) -> Vec<pango::Attribute> {
