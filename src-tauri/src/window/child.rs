@@ -81,6 +81,9 @@ pub fn run() -> Result<(), WindowError> {
         })
         .setup(move |app| {
             let handle = app.handle().clone();
+            // The engine takes most of the time until the window is on the screen, so it starts and loads the page
+            // before the window is requested.
+            open_hidden(&handle)?;
             thread::Builder::new().name("trusted".into()).spawn(move || listen(&handle, from, &calls))?;
             Ok(())
         })
@@ -107,7 +110,6 @@ fn channel() -> Result<UnixStream, WindowError> {
 /// Handles messages from the trusted process until it exits.
 fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
     let mut from = BufReader::new(from);
-    let mut begun = false;
     loop {
         match read_frame(&mut from) {
             Ok(ToWindow::Answer { id, outcome }) => calls.answer(id, |resolver| {
@@ -121,18 +123,10 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                 }
             }
             Ok(ToWindow::Show) => {
-                let (handle, calls, is_first) =
-                    (app.clone(), calls.clone(), !std::mem::replace(&mut begun, true));
+                let (handle, calls) = (app.clone(), calls.clone());
                 let shown = app.run_on_main_thread(move || {
-                    let shown = if is_first { open(&handle) } else { raise(&handle) };
-                    match shown.map(|number| calls.send_to_app(&FromWindow::Shown { number })) {
-                        Err(error) if is_first => {
-                            tracing::error!(%error, "failed to open the window");
-                            handle.exit(1);
-                        }
-                        // A closing window does not confirm that it is shown, so the app opens a new one.
-                        Ok(_) | Err(_) => {}
-                    }
+                    // A closing window does not confirm that it is shown, so the app opens a new one.
+                    let _ = show(&handle).map(|number| calls.send_to_app(&FromWindow::Shown { number }));
                 });
                 if let Err(error) = shown {
                     tracing::warn!(%error, "failed to show the window");
@@ -149,8 +143,8 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
     }
 }
 
-/// Opens the window. Returns its X11 id, if it has one.
-fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
+/// Creates the window without showing it, and loads the page.
+fn open_hidden(app: &AppHandle) -> tauri::Result<()> {
     #[cfg(target_os = "linux")]
     let page = engine::empty()?;
     #[cfg(not(target_os = "linux"))]
@@ -159,15 +153,20 @@ fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
         .title("IronCurtain")
         .inner_size(1000.0, 700.0)
         .min_inner_size(640.0, 480.0)
+        .visible(false)
         .build()?;
     #[cfg(target_os = "linux")]
     engine::prepare(&window)?;
-    x11_id(&window)
+    Ok(())
 }
 
-/// Brings the window to the front. Returns its X11 id, if it has one.
-fn raise(app: &AppHandle) -> tauri::Result<Option<u64>> {
+/// Shows the window, or brings it to the front. Returns its X11 id, if it has one.
+fn show(app: &AppHandle) -> tauri::Result<Option<u64>> {
     let window = app.get_webview_window(LABEL).ok_or(tauri::Error::WindowNotFound)?;
+    if !window.is_visible()? {
+        window.show()?;
+        return x11_id(&window);
+    }
     #[cfg(target_os = "linux")]
     window_stack::raise(&window.gtk_window()?);
     #[cfg(not(target_os = "linux"))]

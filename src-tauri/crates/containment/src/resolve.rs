@@ -52,15 +52,32 @@ pub struct Profile {
     pub limits: LimitSettings,
 }
 
-/// The machine cannot create the sandbox that the server requires, and `sandboxPolicy` is `enforce`.
+/// The machine cannot create the sandbox that the server requires.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the server requires a sandbox, but this machine cannot create one: {missing}{fix}; `sandboxPolicy` is \
-     `enforce`"
+    "the server requires a sandbox, but this machine cannot create one: {missing}{fix}; {}",
+    required_by(.organization.as_deref())
 )]
 pub struct Unavailable {
     missing: String,
     fix: String,
+    organization: Option<String>,
+}
+
+impl Unavailable {
+    /// Sets the organization whose settings require the sandbox. Otherwise, the message names the user's own setting.
+    #[must_use]
+    pub fn required_by(mut self, organization: Option<String>) -> Self {
+        self.organization = organization;
+        self
+    }
+}
+
+fn required_by(organization: Option<&str>) -> String {
+    match organization {
+        Some(organization) => format!("{organization} does not let servers start without one"),
+        None => "`sandboxPolicy` is `enforce`".to_owned(),
+    }
 }
 
 impl Profile {
@@ -134,6 +151,7 @@ pub fn resolve(
         (false, SandboxPolicy::Enforce) => Err(Unavailable {
             missing: machine.missing.join("; "),
             fix: machine.fix_command.as_ref().map(|c| format!("; run `{c}`")).unwrap_or_default(),
+            organization: None,
         }),
     }
 }

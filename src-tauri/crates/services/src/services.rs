@@ -123,6 +123,13 @@ impl Services {
         managed.managed.refusal_without_export(export.as_ref().map(|export| export.url.as_str()))
     }
 
+    /// Returns the user's organization if it does not let servers start on a machine that cannot create sandboxes.
+    pub fn organization_enforcing_sandbox(&self) -> Option<String> {
+        let managed = self.snapshot().managed.clone()?;
+        let managed = &managed.managed;
+        managed.settings.enforces_sandbox().then(|| managed.organization.clone())
+    }
+
     /// Returns the identity check for a server.
     pub fn identity_gate(&self, server: &Server) -> IdentityGate {
         let (services, server) = (self.clone(), server.clone());

@@ -41,7 +41,8 @@ pub(super) async fn select(
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Ok(Containment::Plain) };
     let found = services.sandbox_probe.check().await;
     let (dir, home) = (around.session_dir.as_path(), around.home.as_path());
-    let resolved = resolve(&server.sandbox, dir, &found, services.sandbox_probe.policy(), home);
+    let resolved = resolve(&server.sandbox, dir, &found, services.sandbox_probe.policy(), home)
+        .map_err(|problem| problem.required_by(services.organization_enforcing_sandbox()));
     let is_asking = server.access == ServerAccess::Ask;
     Ok(match (resolved?, services.sandbox_probe.backend()) {
         (Resolved::Unsandboxed(_), _) if is_asking => return Err(ContainmentError::AsksUncontained),
