@@ -130,7 +130,7 @@ fn measure_one_process(look: Duration, questions: usize, whole: bool) -> Vec<Fig
             what: "memory more than that once the window was closed",
             value: (after - before).max(0.0),
             unit: "MB",
-            goal: 10.0,
+            goal: 6.0,
         },
         Figure { what: "processes that stay of the window", value: left, unit: "", goal: 0.0 },
         Figure { what: "call to dialog", value: dialog, unit: "ms", goal: 60.0 },

@@ -4,6 +4,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Browser } from "./browser.js";
+import { key } from "./steps.js";
 
 export const PAGES = ["home", "activity", "agents", "permissions", "servers", "rules", "settings"];
 const forGuide = process.argv[2] === "--guide";
@@ -37,7 +38,11 @@ if (folder) {
         }
         await save(page, theme);
       }
-      if (!forGuide) {
+      if (forGuide) {
+        await browser.go("settings", { theme, isManaged: true });
+        await browser.press(key("organization"));
+        await save("settings-managed", theme);
+      } else {
         await browser.sheet({ theme });
         await save("components", theme);
       }
