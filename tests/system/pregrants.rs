@@ -8,6 +8,7 @@ use ironcurtain_consent::Lifetime;
 use ironcurtain_daemon::{GrantChanges, GrantRequest, GrantRequestError, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{GrantView, Reply, Request};
+use serde_json::json;
 use std::path::Path;
 
 const MISSING: &str = "os error 2)";
@@ -236,4 +237,43 @@ fn host_is_pregranted_only_where_network_is_permitted() {
     let _client = shut.connect("hostile");
     let refused = pregrant_resource(&shut, GrantTarget::Host("a.example.test".to_owned()), Lifetime::Hour);
     assert!(matches!(refused, Err(GrantRequestError::HostBlocked { .. })), "{refused:?}");
+}
+
+#[test]
+fn path_that_the_entry_makes_unreadable_is_neither_granted_nor_opened() {
+    let world = hostile::contained(&json!({ "filesystem": { "denyRead": ["~/docs/private"] } }));
+    let (open, private) = (world.file("docs/a.txt", "a"), world.file("docs/private/key", "key"));
+    let mut client = world.connect("hostile");
+    let grant =
+        |path: &Path| world.wait(world.daemon.grant(pregrant(&world, path, &[Access::Read], Lifetime::Hour)));
+    for path in [&private, &world.path("docs/private")] {
+        let problem = grant(path).unwrap_err().to_string();
+        assert!(problem.contains("unreadable even with a grant"), "{problem}");
+    }
+    let refusal = client.open(&private).refused("`sandbox.filesystem.denyRead`").to_owned();
+    assert!(refusal.contains("the entry of the server `hostile` makes"), "{refusal}");
+    assert_eq!(world.user.count(), 0);
+    grant(&world.path("docs")).unwrap();
+    wait_for_content(&mut client, &open, "a");
+    assert_eq!(client.open(&open).ok(), "a");
+    client.sneak(&private).refused(MISSING);
+    client.open(&private).refused("`sandbox.filesystem.denyRead`");
+}
+
+#[test]
+fn grant_does_not_apply_after_the_entry_made_its_path_unreadable() {
+    let mut world = hostile::world();
+    let private = world.file("docs/private/key", "key");
+    let mut client = world.connect("hostile");
+    let given = pregrant(&world, &world.path("docs/private"), &[Access::Read], Lifetime::Always);
+    world.wait(world.daemon.grant(given)).unwrap();
+    wait_for_content(&mut client, &private, "key");
+    client.hang_up();
+    let sandbox = json!({ "filesystem": { "denyRead": ["~/docs/private"] } });
+    let servers = json!({ "hostile": { "command": hostile::program(), "sandbox": sandbox } });
+    let file = world.home.config.join("mcp-servers.json");
+    world.restart_after(|| std::fs::write(file, servers.to_string()).unwrap());
+    let mut client = world.connect("hostile");
+    client.sneak(&private).refused(MISSING);
+    client.open(&private).refused("`sandbox.filesystem.denyRead`");
 }

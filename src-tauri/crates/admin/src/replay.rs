@@ -105,6 +105,13 @@ impl Replayer<'_> {
             snapshot: self.snapshot.clone(),
             server: call.server.clone(),
             contained: JudgingContext::contained_by_name(self.servers, &call.server),
+            denied: JudgingContext::denied_by_entry(
+                self.home,
+                self.servers,
+                self.snapshot,
+                server,
+                sandbox.as_ref(),
+            ),
             unannotated: JudgingContext::unannotated_by_name(self.servers, &call.server),
             sandbox,
             resolver: Resolver::new(self.snapshot.home.clone(), base),

@@ -149,6 +149,13 @@ impl PolicyTrial {
             snapshot: self.snapshot.clone(),
             server: server.to_owned(),
             contained: JudgingContext::contained_by_name(&self.servers, server),
+            denied: JudgingContext::denied_by_entry(
+                &self.home,
+                &self.servers,
+                &self.snapshot,
+                server,
+                self.sandbox.as_ref(),
+            ),
             unannotated: JudgingContext::unannotated_by_name(&self.servers, server),
             sandbox: self.sandbox.clone(),
             resolver: self.resolver(),

@@ -7,6 +7,7 @@
 
 mod blocked;
 mod command;
+mod denied_reads;
 mod environment;
 mod package_folder;
 mod profile;
@@ -19,6 +20,7 @@ mod view_error;
 
 pub use blocked::annotate;
 pub use command::{Launch, QuoteError, launch};
+pub use denied_reads::DeniedReads;
 pub use environment::environment;
 pub use profile::{SandboxContext, default_git_config, limits, view_of};
 pub use programs::{

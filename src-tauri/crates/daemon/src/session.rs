@@ -41,6 +41,7 @@ use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::{Managed, Server as ServerConfig};
 use ironcurtain_connection::OutgoingNote;
 use ironcurtain_consent::{Principal, shown_client};
+use ironcurtain_containment::DeniedReads;
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_mcp::wire::{Allowance, Id, Outbox};
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -84,6 +85,8 @@ pub struct Session {
     sandboxed: bool,
     /// The server's own folders, or `None` if the server could access anything else when it started.
     own_folders: Option<Vec<CanonicalPath>>,
+    /// Paths that the server's entry makes unreadable.
+    denied: Arc<DeniedReads>,
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,

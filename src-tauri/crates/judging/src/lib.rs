@@ -1,8 +1,8 @@
 //! Judges calls against the current policy and grants. Used for real calls and for checks that the user makes in
 //! advance.
 //!
-//! - Judges exactly the values that the server would receive. Denies an access that would expose a protected path to
-//!   a sandboxed server, even if a rule allows the access.
+//! - Judges exactly the values that the server would receive. Denies an access that would expose a protected path, or a
+//!   path that the server's entry makes unreadable, to a sandboxed server, even if a rule allows the access.
 //! - Queries git only if none of the call's paths is denied, and only in folders that would not be denied.
 //! - Never asks the user and never records anything.
 //!
@@ -25,7 +25,7 @@ use ironcurtain_config::home::Home;
 use ironcurtain_config::{FileView, PolicySnapshot, Server, ServerAccess, Servers};
 use ironcurtain_consent::found_paths::{self, FoundPaths, ResolvedValues};
 use ironcurtain_consent::located_call::LocatedCall;
-use ironcurtain_containment::{Profile, view_of};
+use ironcurtain_containment::{DeniedReads, Profile, view_of};
 use ironcurtain_git_facts::{GitContext, RemoteQuery};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
@@ -47,6 +47,8 @@ pub struct JudgingContext {
     pub server: String,
     /// Method with which the server writes files in its sandbox, or `None` if it is not sandboxed.
     pub contained: Option<FileWrites>,
+    /// Paths that the server's entry makes unreadable. They count only if the server is sandboxed.
+    pub denied: Arc<DeniedReads>,
     /// Treatment of tools that have no annotation.
     pub unannotated: Unannotated,
     /// Session folder, or `None` if there is no session.
@@ -115,6 +117,22 @@ impl JudgingContext {
     #[must_use]
     pub fn contained_by_name(servers: &Servers, name: &str) -> Option<FileWrites> {
         servers.find(Some(name)).map_or(Some(FileWrites::default()), Self::contained)
+    }
+
+    /// Returns the paths that a server's entry makes unreadable. `sandbox` is the session folder, if there is a session.
+    #[must_use]
+    pub fn denied_by_entry(
+        home: &Home,
+        servers: &Servers,
+        snapshot: &PolicySnapshot,
+        name: &str,
+        sandbox: Option<&CanonicalPath>,
+    ) -> Arc<DeniedReads> {
+        let settings = servers.find(Some(name)).and_then(|server| server.sandbox.settings());
+        // Any folder can stand for the session folder, because the paths in the entry are relative to it.
+        let session_dir = sandbox.map_or_else(|| home.sessions(), |sandbox| sandbox.as_path().to_owned());
+        let denied = settings.map(|settings| DeniedReads::new(settings, &session_dir, &snapshot.home));
+        Arc::new(denied.unwrap_or_default())
     }
 
     /// Returns how unannotated tools are treated: the setting in the server's entry, or the default if the server has
@@ -255,7 +273,15 @@ impl JudgingContext {
     }
 
     fn deny_exposure(&self, located: &LocatedCall) -> Option<Denial> {
-        located.deny_exposure(self.sandbox.as_ref(), self.contained?, &self.snapshot.protected)
+        let writes = self.contained?;
+        let unreadable = located.paths.iter().map(|found| &found.path).find(|path| self.denied.covers(path));
+        let unreadable = unreadable.map(|path| {
+            Denial::protected(format!(
+                "the entry of the server `{}` makes `{path}` unreadable (`sandbox.filesystem.denyRead`)",
+                self.server
+            ))
+        });
+        unreadable.or_else(|| located.deny_exposure(self.sandbox.as_ref(), writes, &self.snapshot.protected))
     }
 
     fn with_context<T>(&self, grants: &[PathGrant], judge_with: impl FnOnce(&Context<'_>) -> T) -> T {

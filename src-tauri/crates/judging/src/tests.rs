@@ -22,6 +22,7 @@ fn fixture() -> (tempfile::TempDir, JudgingContext) {
         snapshot,
         server: "filesystem".to_owned(),
         contained: Some(FileWrites::InPlace),
+        denied: Arc::default(),
         unannotated: Unannotated::Deny,
         sandbox: CanonicalPath::assume_canonical("/s").ok(),
         resolver,

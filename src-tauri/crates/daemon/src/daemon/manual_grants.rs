@@ -17,6 +17,7 @@ use ironcurtain_audit::clock::now_ms;
 use ironcurtain_autostart::is_autostart_file;
 use ironcurtain_consent::Lifetime;
 use ironcurtain_grants::{Files, GrantSubject, Granted, StandingGrant};
+use ironcurtain_judging::JudgingContext;
 use ironcurtain_paths::{PathKind, Resolver, random_name};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use ironcurtain_protocol::{Reply, Request};
@@ -129,7 +130,7 @@ impl Daemon {
         let known = known.ok_or_else(|| GrantRequestError::UnknownClient(visible::line(&request.client)))?;
         let (what, provenance) = match &request.what {
             GrantTarget::Files { path, access } => {
-                (Granted::Files(self.files(path, *access)?), "you picked it in the window")
+                (Granted::Files(self.files(&request.server, path, *access)?), "you picked it in the window")
             }
             GrantTarget::Host(host) => (self.host(&request.server, host)?, GRANTED_IN_ADVANCE),
             GrantTarget::Tool(tool) => {
@@ -171,7 +172,7 @@ impl Daemon {
         }
         if let Granted::Files(files) = &grant.what {
             // Refuses a grant whose path now refers to a different file.
-            let now = self.files(Path::new(files.path.as_str()), files.access)?;
+            let now = self.files(&subject.server, Path::new(files.path.as_str()), files.access)?;
             if now != *files {
                 return Err(GrantRequestError::NoFileGrant);
             }
@@ -192,7 +193,7 @@ impl Daemon {
         let access = changes.access.unwrap_or(old_files.access);
         let files = match &changes.part {
             None => Files { access, ..old_files.clone() },
-            Some(part) => self.files(part, access)?,
+            Some(part) => self.files(&old.subject.server, part, access)?,
         };
         let is_within = files.path == old_files.path
             || (old_files.kind == GrantKind::Tree && old_files.path.contains(&files.path));
@@ -227,8 +228,8 @@ impl Daemon {
         subjects.filter(|subject| subject.client == client && subject.server == server).collect()
     }
 
-    /// Resolves a picked path and checks that it may be granted.
-    fn files(&self, picked: &Path, access: AccessSet) -> Result<Files, GrantRequestError> {
+    /// Resolves a picked path and checks that it may be granted to the server.
+    fn files(&self, server: &str, picked: &Path, access: AccessSet) -> Result<Files, GrantRequestError> {
         if access == AccessSet::default() {
             return Err(GrantRequestError::NoAccess);
         }
@@ -246,6 +247,13 @@ impl Daemon {
         };
         if !snapshot.limits().may_be_granted(&found.path) {
             return Err(GrantRequestError::Protected(visible::path(found.path.as_str())));
+        }
+        let (home, settings) = (&self.0.services.home, self.0.reloader.settings());
+        if JudgingContext::denied_by_entry(home, &settings.servers, &snapshot, server, None)
+            .covers(&found.path)
+        {
+            let path = visible::path(found.path.as_str());
+            return Err(GrantRequestError::Unreadable { server: visible::line(server), path });
         }
         if access.write && is_autostart_file(&found.path, &snapshot.home) {
             return Err(GrantRequestError::AutostartFile(visible::path(found.path.as_str())));

@@ -86,6 +86,7 @@ impl Session {
             snapshot: basis.snapshot.clone(),
             server: self.config.name.clone(),
             contained: JudgingContext::contained(&self.config),
+            denied: self.denied.clone(),
             unannotated: self.config.unannotated,
             sandbox: Some(self.sandbox.clone()),
             resolver: self.resolver.clone(),

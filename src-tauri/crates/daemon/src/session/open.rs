@@ -15,7 +15,7 @@ use ironcurtain_autostart::SessionFacts;
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_consent::Principal;
-use ironcurtain_containment::SandboxContext;
+use ironcurtain_containment::{DeniedReads, SandboxContext};
 use ironcurtain_egress::HostRules;
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::Outbox;
@@ -127,6 +127,9 @@ impl Session {
         let own_folders = containment.as_ref().ok().filter(|_| network.is_none()).and_then(|containment| {
             containment::own_folders(containment, &around, &services.home.server_data(&config.name))
         });
+        let denied = config.sandbox.settings().filter(|_| sandboxed);
+        let denied = denied.map(|settings| DeniedReads::new(settings, sandbox.as_path(), &snapshot.home));
+        let denied = Arc::new(denied.unwrap_or_default());
         let is_remote = config.remote.is_some();
         let (subject_principal, policies) = (principal.clone(), services.snapshots.clone());
         let facts = SessionFacts {
@@ -159,6 +162,7 @@ impl Session {
             containment,
             network: network.clone(),
             sandbox_context: around,
+            denied: denied.clone(),
             resolver: resolver.clone(),
             snapshots: services.snapshots.clone(),
             gate: services.identity_gate(&config),
@@ -195,6 +199,7 @@ impl Session {
             network: network.filter(|_| !is_remote),
             sandboxed,
             own_folders,
+            denied,
             sandbox,
             resolver,
             started_ms,

@@ -118,6 +118,7 @@ impl RunTargets {
             snapshot: snapshot.clone(),
             server: server.to_owned(),
             contained: None,
+            denied: Arc::default(),
             unannotated: Unannotated::Deny,
             sandbox: None,
             resolver: self.resolver.clone(),

@@ -185,6 +185,7 @@ fn context(snapshot: &Arc<PolicySnapshot>, server: &str, resolver: &Resolver) ->
         server: server.to_owned(),
         // Only the file itself is opened, so nothing around it becomes accessible.
         contained: None,
+        denied: Arc::default(),
         unannotated: Unannotated::Deny,
         sandbox: None,
         resolver: resolver.clone(),

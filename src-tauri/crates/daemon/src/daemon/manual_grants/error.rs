@@ -39,6 +39,17 @@ pub enum GrantRequestError {
         "`{0}` cannot be granted: it is or contains your home, keys or IronCurtain's own files; pick a folder inside it"
     )]
     Protected(String),
+    /// The server's entry makes the path unreadable even if it is granted.
+    #[error(
+        "the entry of `{server}` makes `{path}` unreadable even with a grant; remove the path from \
+         `sandbox.filesystem.denyRead`"
+    )]
+    Unreadable {
+        /// Name of the server.
+        server: String,
+        /// Path for display.
+        path: String,
+    },
     /// The path is an autostart file, and the request is for write access.
     #[error("your programs run `{0}` automatically, so each write requires your approval; leave out writing")]
     AutostartFile(String),

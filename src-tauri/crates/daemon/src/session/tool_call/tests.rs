@@ -28,6 +28,7 @@ fn fixture() -> (tempfile::TempDir, JudgingContext) {
         snapshot,
         server: "filesystem".to_owned(),
         contained: None,
+        denied: Arc::default(),
         unannotated: ironcurtain_policy::Unannotated::Deny,
         sandbox: None,
         resolver,

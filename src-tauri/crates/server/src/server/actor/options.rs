@@ -7,7 +7,7 @@ use crate::server::start_error::ContainmentError;
 use ironcurtain_audit::Audit;
 use ironcurtain_autostart::Autostart;
 use ironcurtain_config::{PolicySnapshot, Server};
-use ironcurtain_containment::{RefusesProgram, SandboxContext, ServerPrograms};
+use ironcurtain_containment::{DeniedReads, RefusesProgram, SandboxContext, ServerPrograms};
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::server::SamplingRequest;
 use ironcurtain_mcp::wire::{Allowance, KnownVersions, Outbox};
@@ -31,6 +31,8 @@ pub struct ActorOptions {
     pub network: Option<Arc<ServerNetwork>>,
     /// Session folder and protected paths.
     pub sandbox_context: SandboxContext,
+    /// Paths that the server's entry makes unreadable. They are never mounted.
+    pub denied: Arc<DeniedReads>,
     /// Resolver that checks granted paths before they are mounted.
     pub resolver: Resolver,
     /// Returns `true` if this server may use a grant.

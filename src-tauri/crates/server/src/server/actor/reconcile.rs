@@ -120,8 +120,12 @@ impl Actor {
     pub(super) fn update_view(&mut self) -> Versions {
         self.apply_policy();
         let table = self.options.grants.borrow().clone();
-        let grants: Vec<StandingGrant> =
-            table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
+        let denied = &self.options.denied;
+        let is_denied = |grant: &StandingGrant| grant.files().is_some_and(|files| denied.covers(&files.path));
+        let may_use = |grant: &&StandingGrant| (self.options.may_use)(grant) && !is_denied(grant);
+        let grants: Vec<StandingGrant> = table.grants.iter().filter(may_use).cloned().collect();
+        let opened = self.server_rules.opened.iter().filter(|folder| !denied.covers(&folder.path));
+        let opened: Vec<OpenFolder> = opened.cloned().collect();
         let leases: Vec<MountRequest> =
             self.leases.values().flat_map(|leased| &leased.mounts).cloned().collect();
         let versions = Versions { grants: table.version, policy: self.server_rules.version };
@@ -133,7 +137,7 @@ impl Actor {
         let o = &self.options;
         let mut new = compute_view(
             &o.sandbox_context.session_dir,
-            &self.server_rules.opened,
+            &opened,
             &grants,
             &leases,
             (&o.resolver, &o.sandbox_context.protected),
