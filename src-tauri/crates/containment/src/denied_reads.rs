@@ -60,18 +60,20 @@ mod tests {
     fn the_deepest_path_decides() {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap();
+        let person = CanonicalPath::assume_canonical(home.to_str().unwrap()).unwrap();
         std::fs::create_dir_all(home.join("session/own")).unwrap();
         std::fs::create_dir_all(home.join("real")).unwrap();
         symlink("real", home.join("link")).unwrap();
         let settings = r#"{ "filesystem": { "denyRead": ["~/docs", "~/docs/open/closed", "own", "~/link"], "allowRead": ["~/docs/open"] } }"#;
         let settings = serde_json::from_str(settings).unwrap();
-        let denied = DeniedReads::new(&settings, &home.join("session"), &at(&home, ""));
+        let denied = DeniedReads::new(&settings, &home.join("session"), &person);
         for path in ["docs", "docs/a.txt", "docs/open/closed/b.txt", "session/own/c", "link", "real/d.txt"] {
             assert!(denied.covers(&at(&home, path)), "{path}");
         }
-        for path in ["", "docs2", "docs/open", "docs/open/e.txt", "session", "other"] {
+        for path in ["docs2", "docs/open", "docs/open/e.txt", "session", "other"] {
             assert!(!denied.covers(&at(&home, path)), "{path}");
         }
+        assert!(!denied.covers(&person));
         assert!(!DeniedReads::default().covers(&at(&home, "docs")));
     }
 }
