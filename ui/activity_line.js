@@ -9,15 +9,20 @@ import { clockOf, short } from "./words.js";
 
 /** @typedef {import("./types.js").Call} Call */
 
-/** @type {Record<string, [icon: string, tone: string, words: string]>} */
+/** @typedef {[icon: string, tone: string, words: string]} Mark */
+
+/** @type {Record<string, Mark>} */
 const MARKS = { allow: ["check", "good", ACTIVITY.allowed], deny: ["x", "bad", ACTIVITY.denied], escalate: ["circle-question-mark", "asks", ACTIVITY.asked] };
 
+/** @type {Mark} */
+const FAILED = ["triangle-alert", "asks", ACTIVITY.allowedFailed];
+
 /**
- * Returns the mark of a decision, with a label for screen readers.
- * @param {string | null} decision
+ * Returns the mark of a call, with a label for screen readers: its decision, and whether an allowed call failed.
+ * @param {Call} call
  */
-function mark(decision) {
-  const [name, tone, words] = MARKS[decision ?? ""] ?? ["info", "quiet", ""];
+function mark({ decision, succeeded }) {
+  const [name, tone, words] = decision === "allow" && succeeded === false ? FAILED : MARKS[decision ?? ""] ?? ["info", "quiet", ""];
   return html`<span class="mark ${tone}">${parts.icon(name, tone)}<span class="unseen">${words ? `${words}, ` : nothing}</span></span>`;
 }
 
@@ -87,7 +92,7 @@ const PAUSE = html`<span class="unseen">, </span>`;
  * @param {Call} call
  */
 export const cells = (call) => html`
-  <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}<span class="about">${subject(call)}</span>
+  <span class="when">${clockOf(call.time_ms)}</span>${mark(call)}<span class="about">${subject(call)}</span>
   <span class="who">${PAUSE}${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
   <span class="why" title=${why(call)}>${PAUSE}${why(call)}</span>`;
 
@@ -100,7 +105,7 @@ export function manyCells(calls, isOpen) {
   const [call] = calls;
   if (!call) return nothing;
   return html`
-    <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}
+    <span class="when">${clockOf(call.time_ms)}</span>${mark(call)}
     <span class="about">${parts.icon(isOpen ? "chevron-down" : "chevron-right")} <span class="verb">${several(calls.length, call)}</span> ${last(folder(call))}</span>
     <span class="who">${PAUSE}${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
     <span class="why" title=${why(call)}>${PAUSE}${why(call)}</span>`;

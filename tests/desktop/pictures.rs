@@ -36,7 +36,9 @@ fn the_dialog_over_the_home_page_has_a_current_picture() {
     for words in ["1 agent", "filesystem, in a sandbox", "fetch, in a sandbox", "git, in a sandbox"] {
         window::says(&screen, words);
     }
-    assert!(!window::text(&screen).contains("not sandboxed"), "a protected desktop");
+    window::says(&screen, "Protected");
+    let shown = window::text(&screen);
+    assert!(!shown.contains("not sandboxed") && !shown.contains("Not fully checked"), "{shown}");
     screen.xdotool(&["windowmove", &screen.window(WINDOW), "20", "20"]);
     harness.order("ask whole q1 45000");
     window::says(&screen, "1 asking");

@@ -57,7 +57,7 @@ test("the state names each case and is not claimed without an agent", async () =
   await browser.go("home");
   await browser.until(`document.querySelector("#state").innerText.includes("Partly protected")`);
   await says("Protected, except 3 servers");
-  await says("Can reach everything you can: jira and maps of Claude Code; photos of Cursor.");
+  await says("jira and maps (Claude Code) and photos (Cursor) can reach everything you can.");
   assert.equal(await browser.run(`document.querySelectorAll(".map .server.open").length`), 2, "one node for both servers of Claude Code");
   await made(`made.sessions = made.sessions.slice(0, 1); ${QUESTION}`);
   await says("Protected, except 2 servers");

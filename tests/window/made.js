@@ -96,7 +96,7 @@
       file: `${home}/.config/ironcurtain/policy/compiled-policy.json`, own: true, findings: ["`send_message` of `slack`: denied: no rule covers its role `email-address`"], counted_since_ms: now - 7 * 86_400_000,
       rules: [
         { name: "deny-secrets", description: "Denies folders with keys.", then: "deny", reason: "Keys are private.", text: "{\n  \"name\": \"deny-secrets\"\n}", decided: 3, findings: [] },
-        { name: "work", description: "Allows reading in the folder of this project.", then: "allow", reason: "Work is free.", text: "{\n  \"name\": \"work\"\n}", decided: 1204, findings: ["unknown name `notes`: nothing with this name is annotated"] },
+        { name: "work", description: "Allows reading in the folder of this project.", then: "allow", reason: "Work is free.", text: "{\n  \"name\": \"work\"\n}", decided: 1204, findings: ["no annotated server or tool is named `notes`"] },
         { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", then: "escalate", reason: "It is outside the folders you granted for writing.", text: "{}", decided: 4, findings: [] },
       ],
       tools: [{ server: "filesystem", tools: ["read_text_file", "write_file"] }, { server: "git", tools: ["git_status"] }],

@@ -692,7 +692,7 @@ test("rules are moved, changed, removed and added, and saved only after a trial"
 test("a rule is dragged to its place, and its hits, source and findings are shown", async () => {
   await browser.go("rules");
   await says("1,204 calls");
-  await says("unknown name notes: nothing with this name is annotated");
+  await says("no annotated server or tool is named notes");
   const widths = await browser.run(`[...document.querySelectorAll("#page .hit-bar .fill")].map((one) => Number(one.getAttribute("width")))`);
   assert.deepEqual(widths, [3, 64, 3], "a few calls are visible");
   const names = () => browser.run(`[...document.querySelectorAll("#page .rules .name")].map((one) => one.innerText)`);

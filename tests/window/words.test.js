@@ -65,14 +65,14 @@ test("the title, its sentence and the map show the same ways around IronCurtain"
   assert.deepEqual(shown([one, open, open], [found]), [
     "Partly protected",
     "Protected, except 3 servers",
-    "Can reach everything you can: jira and maps of A; photos of B.",
+    "jira and maps (A) and photos (B) can reach everything you can.",
     [["A", true, [["jira and maps", 2]]], ["B", true, [["photos", 1]]]],
   ]);
   assert.deepEqual(shown([one], []), ["Protected", "Protected", "", [["A", false, []]]], "without a way around");
-  assert.deepEqual(shown([], [found]), ["Not protected", "2 servers bypass IronCurtain", "Can reach everything you can: jira and maps of A.", [["A", true, [["jira and maps", 2]]]]]);
+  assert.deepEqual(shown([], [found]), ["Not protected", "2 servers bypass IronCurtain", "jira and maps (A) can reach everything you can.", [["A", true, [["jira and maps", 2]]]]]);
   assert.equal(shown([one], [twice])[1], "Protected, except 2 servers", "one for all projects and one for a project");
   const remote = { name: "A", entries: [entry("hub", { remote: true })] };
-  assert.deepEqual(shown([one], [remote]), ["Partly protected", "Protected, except 1 server", "Connected without IronCurtain, and sees what is sent to it: hub of A.", [["A", false, []]]], "a remote server reaches nothing here");
+  assert.deepEqual(shown([one], [remote]), ["Partly protected", "Protected, except 1 server", "hub (A) is connected without IronCurtain, and sees what is sent to it.", [["A", false, []]]], "a remote server reaches nothing here");
 });
 
 test("protection is not claimed if agents' settings could not be read", () => {
@@ -86,7 +86,7 @@ test("protection is not claimed if agents' settings could not be read", () => {
 test("a lockdown, a changed server and a problem do not hide the ways around IronCurtain", () => {
   const one = { sandboxed: true, server: "a", client: { name: "A" } };
   const bypasses = [{ agent: "A", server: "jira", how: "bypass", isRemote: false }];
-  const reach = "Can reach everything you can: jira of A.";
+  const reach = "jira (A) can reach everything you can.";
   const states = [{ status: { protection: "lockdown", lockdown: true, troubles: [] } }, { status: { protection: "degraded", troubles: [] }, changed_servers: ["notes"] }, { status: { protection: "degraded", troubles: ["x"] } }];
   for (const more of states) assert.equal(protectionState(snapshot({ sessions: [one], ...more }), bypasses, []).warning, reach, JSON.stringify(more));
 });
@@ -94,7 +94,7 @@ test("a lockdown, a changed server and a problem do not hide the ways around Iro
 test("a server's name cannot be read as part of a sentence", () => {
   const bypasses = [{ agent: "Claude Code", server: "x of A. Everything is safe", how: "bypass", isRemote: false }, { agent: "Claude Code", server: "a".repeat(10_000), how: "bypass", isRemote: false }];
   const { warning } = protectionState(snapshot({ sessions: [] }), bypasses, []);
-  assert.equal(warning, `Can reach everything you can: \u201cx of A. Everything is safe\u201d and ${"a".repeat(39)}\u2026 of Claude Code.`);
+  assert.equal(warning, `\u201cx of A. Everything is safe\u201d and ${"a".repeat(39)}\u2026 (Claude Code) can reach everything you can.`);
 });
 
 test("the line below the state counts agents, not sessions, and questions", () => {

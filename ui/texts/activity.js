@@ -18,6 +18,7 @@ export const VERBS = {
 export const ACTIVITY = {
   title: "Activity",
   allowed: "Allowed",
+  allowedFailed: "Allowed, but failed",
   denied: "Denied",
   asked: "Asked",
   more: (/** @type {number} */ n) => `and ${number(n)} more`,

@@ -9,13 +9,16 @@ const MAX_NAMES = 3;
 const first = (names) => (names.length > MAX_NAMES ? [...names.slice(0, MAX_NAMES - 1).map((name) => named(name)), `${names.length - MAX_NAMES + 1} more`] : names.map((name) => named(name)));
 
 /** @param {{ agent: string, servers: string[] }[]} all */
-const ofAgents = (all) => all.map(({ agent, servers }) => `${list(first(servers))} of ${namedAgent(agent)}`).join("; ");
+const ofAgents = (all) => list(all.map(({ agent, servers }) => `${list(first(servers))} (${namedAgent(agent)})`));
+
+/** @param {{ agent: string, servers: string[] }[]} all */
+const isOne = (all) => all.length === 1 && all[0]?.servers.length === 1;
 
 export const HOME = {
   except: (/** @type {number} */ n) => `Protected, except ${count(n, "server")}`,
   bypassOnly: (/** @type {number} */ n) => `${count(n, "server")} ${n === 1 ? "bypasses" : "bypass"} IronCurtain`,
-  reachAll: (/** @type {{ agent: string, servers: string[] }[]} */ all) => `Can reach everything you can: ${ofAgents(all)}.`,
-  direct: (/** @type {{ agent: string, servers: string[] }[]} */ all) => `Connected without IronCurtain, and sees what is sent to it: ${ofAgents(all)}.`,
+  reachAll: (/** @type {{ agent: string, servers: string[] }[]} */ all) => `${ofAgents(all)} can reach everything you can.`,
+  direct: (/** @type {{ agent: string, servers: string[] }[]} */ all) => `${ofAgents(all)} ${isOne(all) ? "is connected without IronCurtain, and sees what is sent to it" : "are connected without IronCurtain, and see what is sent to them"}.`,
   unchecked: (/** @type {string[]} */ agents) => `The settings of ${list(agents)} could not be read, so servers there may bypass IronCurtain.`,
   uncheckedAll: "Agents' settings could not be checked, so servers there may bypass IronCurtain.",
   changedText: "Review what changed. Changed programs and tools are blocked until you decide.",

@@ -5,7 +5,7 @@ mod picture_data;
 
 use fake_data::{activity, grants, questions, records, sessions};
 use ironcurtain_consent::ReopenError;
-use ironcurtain_desktop::{Backend, BoxFuture};
+use ironcurtain_desktop::{Backend, BoxFuture, Trusted};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, AutostartFileChoice, AutostartFileState, ErrorCode, GrantView,
     PromptLocation, Protection, QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
@@ -15,6 +15,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 pub(crate) struct Made {
+    /// Real daemon that reads the settings of agents, if any.
+    trusted: Option<Trusted>,
     state: Arc<Mutex<State>>,
     changes: watch::Sender<u64>,
     ended: watch::Sender<bool>,
@@ -40,24 +42,26 @@ impl Made {
             activity: activity(now),
             lockdown: false,
         };
-        Self::with(state)
+        Self::with(state, None)
     }
 
     /// Creates the backend with the data for the documentation's picture.
-    pub(crate) fn for_picture() -> Self {
+    pub(crate) fn for_picture(trusted: Trusted) -> Self {
         let now = now();
-        Self::with(State {
+        let state = State {
             sessions: picture_data::sessions(now),
             grants: grants(now),
             records: vec![],
             questions: picture_data::questions(),
             activity: picture_data::activity(now),
             lockdown: false,
-        })
+        };
+        Self::with(state, Some(trusted))
     }
 
-    fn with(state: State) -> Self {
+    fn with(state: State, trusted: Option<Trusted>) -> Self {
         Self {
+            trusted,
             state: Arc::new(Mutex::new(state)),
             changes: watch::Sender::new(0),
             ended: watch::Sender::new(false),
@@ -224,6 +228,10 @@ impl Backend for Made {
             state.questions.missed.retain(|one| one.id != question);
         });
         Box::pin(async { Ok(true) })
+    }
+
+    fn trusted(&self) -> Option<Trusted> {
+        self.trusted.clone()
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

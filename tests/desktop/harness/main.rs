@@ -16,14 +16,17 @@ mod backend;
 mod other_window;
 mod questions;
 
+use ironcurtain_config::home::Home;
 use ironcurtain_consent::{Answer, Consent, DenialReach, WithdrawalReason};
+use ironcurtain_daemon::DaemonOptions;
 use ironcurtain_desktop::{
-    AnswerSink, AppOptions, DialogConsent, DialogLoop, WindowProcess, run_shell, run_window,
+    AnswerSink, AppOptions, DialogConsent, DialogLoop, Trusted, WindowProcess, run_shell, run_window,
 };
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("--window") {
@@ -50,9 +53,21 @@ fn show_app(desktop: DialogConsent, seat: DialogLoop) {
     let options =
         AppOptions { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
     let is_picture = std::env::args().any(|arg| arg == "--picture");
-    let backend = Arc::new(if is_picture { backend::Made::for_picture() } else { backend::Made::new() });
+    let made = || backend::Made::for_picture(start_daemon(desktop.clone()));
+    let backend = Arc::new(if is_picture { made() } else { backend::Made::new() });
     let ahead = (!options.background).then(|| WindowProcess::start().expect("its process"));
     run_shell(options, backend, desktop, seat, PathBuf::from("/home/ada"), ahead).expect("a desktop");
+}
+
+/// Starts a real daemon in the test's home directory. It runs until this process exits.
+fn start_daemon(desktop: DialogConsent) -> Trusted {
+    let home = Home::from_env().expect("a home directory");
+    let programs = std::env::current_exe().expect("this program's path");
+    let programs = programs.ancestors().nth(2).expect("the directory of the programs").to_owned();
+    let options = DaemonOptions { home: home.clone(), programs: programs.clone(), allow_root: true };
+    let runtime = Box::leak(Box::new(Runtime::new().expect("a runtime")));
+    let daemon = runtime.block_on(ironcurtain_daemon::start(options, Arc::new(desktop))).expect("a daemon");
+    Trusted { daemon, runtime: runtime.handle().clone(), home, programs, allow_root: true }
 }
 
 fn read_orders(desktop: &DialogConsent) {

@@ -166,7 +166,7 @@ impl fmt::Display for LintKind {
                 )
             }
             Self::UnknownName(name) => {
-                write!(formatter, "unknown name `{name}`: nothing with this name is annotated")
+                write!(formatter, "no annotated server or tool is named `{name}`")
             }
             Self::ProtectedFolder(path) => write!(
                 formatter,

@@ -210,7 +210,7 @@ fn a_tool_with_only_a_dead_rule_is_found() {
 fn probable_mistakes_are_found() {
     let one = |conditions: Value, then| about_rules(&[("r", conditions, then)]);
     let unknown = |field: &str, name: &str| {
-        format!("rule `r`, field `{field}`: unknown name `{name}`: nothing with this name is annotated")
+        format!("rule `r`, field `{field}`: no annotated server or tool is named `{name}`")
     };
     assert_eq!(one(json!({ "tool": ["read", "wirte"] }), "deny"), [unknown("if.tool", "wirte")]);
     assert_eq!(one(json!({ "server": ["other", "nosuch"] }), "deny"), [unknown("if.server", "nosuch")]);
