@@ -8,7 +8,6 @@ use ironcurtain_testkit::JsonProcess;
 use ironcurtain_testkit::client::AgentClient;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -182,8 +181,8 @@ fn app_exits_with_message_when_its_state_cannot_be_read() {
     let screen = Screen::start();
     let database = screen.home().join("ironcurtain/state/state.db");
     let app = App::start(&screen, &["--background"]);
-    // Waits until the database exists. An app that is killed earlier leaves a journal, from which the next app restores
-    // the database.
+    // The database is complete. An app that is killed earlier leaves a journal, from which the next app restores the
+    // database.
     listens(&screen);
     drop(app);
     // Removes the write-ahead log, because it contains pages from which SQLite could still read the database.
@@ -415,10 +414,11 @@ pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until IronCurtain accepts connections. It does so shortly after its socket appears.
+/// Waits until IronCurtain answers a request. It does so once it has opened all its files, while its socket accepts
+/// connections earlier.
 pub(crate) fn listens(screen: &Screen) {
-    let socket = screen.home().join("ironcurtain/run/socket");
-    until("a listening socket", || UnixStream::connect(&socket).ok());
+    let status = || screen.command(beside("ironcurtain")).arg("status").output();
+    until("an answer", || status().expect("ironcurtain").status.success().then_some(()));
 }
 
 /// Returns the path of the app to measure (`IRONCURTAIN_APP`) or, if it is not set, of the app from this build.

@@ -12,9 +12,14 @@ after(() => browser.close());
 const { called, press, says, made, type, looksAccessible } = steps(() => browser);
 
 const exists = (name) => browser.run(`return document.querySelector('${key(name)}') !== null`);
-const isOff = (name) => browser.run(`return document.querySelector('${key(name)}').disabled`);
+/** Waits for a control, and evaluates a script with it. */
+async function of(name, script) {
+  await browser.until(`document.querySelector('${key(name)}') !== null`);
+  return browser.run(`return document.querySelector('${key(name)}')${script}`);
+}
+const isOff = (name) => of(name, ".disabled");
 /** Returns the text of the row that contains a control. */
-const rowOf = (name) => browser.run(`return document.querySelector('${key(name)}').closest(".row").innerText`);
+const rowOf = (name) => of(name, '.closest(".row").innerText');
 const isShown = (text) => browser.run(`return document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`);
 
 /** Changes the fake app and opens the settings again, which loads them. */
