@@ -33,6 +33,9 @@ fn the_dialog_over_the_home_page_has_a_current_picture() {
     let screen = Screen::start();
     screen.read("display", &["-window", "root", "xc:#4d5a73"]);
     let mut harness = Harness::start(&screen, &["app", "--picture"]);
+    window::skip_setup(&screen);
+    // The pointer would highlight what it is on.
+    screen.xdotool(&["mousemove", "5", "790"]);
     for words in ["1 agent", "filesystem, in a sandbox", "fetch, in a sandbox", "git, in a sandbox"] {
         window::says(&screen, words);
     }
