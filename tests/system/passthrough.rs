@@ -39,7 +39,7 @@ struct Speaker {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ReceivedMessage {
     id: Option<Value>,
     method: Option<String>,
     result: Option<Box<RawValue>>,
@@ -67,7 +67,7 @@ impl Speaker {
     fn next(&mut self, id: usize) -> String {
         loop {
             let line = self.stdout.next().expect("an answer").unwrap();
-            let answer: Answer = serde_json::from_str(&line).unwrap();
+            let answer: ReceivedMessage = serde_json::from_str(&line).unwrap();
             if answer.id == Some(json!(id)) && answer.method.is_none() {
                 let said = answer.result.map(|r| format!("result {}", r.get()));
                 return said.or(answer.error.map(|e| format!("error {}", e.get()))).unwrap();

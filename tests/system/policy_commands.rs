@@ -72,6 +72,15 @@ struct Replayed {
 }
 
 #[test]
+fn policy_explain_denies_what_the_entry_makes_unreadable() {
+    let world = hostile::contained(&json!({ "filesystem": { "denyRead": ["~/docs/private"] } }));
+    let (open, private) = (world.file("docs/a.txt", "a"), world.file("docs/private/key", "key"));
+    let looking = Looking::at(&world);
+    assert_eq!(looking.explain_open(&private, "another"), ("deny".to_owned(), 0));
+    assert_eq!(looking.explain_open(&open, "another"), ("escalate".to_owned(), 0));
+}
+
+#[test]
 fn policy_explain_counts_standing_grants_with_and_without_daemon() {
     let mut world = hostile::world();
     hostile::answers_before(&world);

@@ -35,6 +35,22 @@ fn new_rule_denies_the_next_call_only_where_it_matches() {
 }
 
 #[test]
+fn rule_opens_no_folder_that_the_entry_makes_unreadable() {
+    let world = hostile::contained(&json!({ "filesystem": { "denyRead": ["~/docs"] } }));
+    let (denied, open) = (world.file("docs/a.txt", "a"), world.file("kept/kept.txt", "kept"));
+    let mut client = world.connect("hostile");
+    client.sneak(&open).refused(MISSING);
+    for name in ["docs", "kept"] {
+        let within = json!({ "paths": { "roles": ["read-path"], "within": world.path(name) } });
+        world.changes_policy(|w| w.put_first(rule(name, within, "allow")));
+    }
+    eventually("the other folder is a root", TIMEOUT, || world.roots().len() == 1);
+    assert_eq!((client.open(&open).ok(), client.sneak(&open).ok()), ("kept", "kept"));
+    client.sneak(&denied).refused(MISSING);
+    client.open(&denied).refused("`sandbox.filesystem.denyRead`");
+}
+
+#[test]
 fn folder_removed_from_rule_is_unmounted() {
     let world = hostile::world();
     let (open, other) = (world.file("docs/open.txt", "open"), world.file("kept/kept.txt", "kept"));

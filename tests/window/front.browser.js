@@ -199,6 +199,8 @@ test("an entry is one line, runs are collapsed, and details show everything on r
   has("read ~/Documents/tax/2026/summary.md");
   has("4 reads in ~/src/app");
   has("The server filesystem started");
+  const marks = await browser.run(`Object.fromEntries([...document.querySelectorAll("#page .vlist .line")].map((one) => [one.dataset.line, one.querySelector(".mark .unseen").textContent]))`);
+  assert.deepEqual([marks[1480], marks[1476]], ["Allowed, ", "Allowed, but failed, "], "a call that succeeded, and one that failed");
   await browser.press(`#page .line[data-line="-1471"]`);
   await browser.until(`document.querySelectorAll("#page .vlist .line").length === 11`);
   await browser.press(`#page .line[data-line="1479"]`);

@@ -79,15 +79,12 @@ pub fn run() -> Result<(), WindowError> {
             handed_on.send(invoke);
             true
         })
-        .setup(move |app| {
-            let handle = app.handle().clone();
-            // The engine takes most of the time until the window is on the screen, so it starts and loads the page
-            // before the window is requested.
-            open_hidden(&handle)?;
-            thread::Builder::new().name("trusted".into()).spawn(move || listen(&handle, from, &calls))?;
-            Ok(())
-        })
         .build(context())?;
+    // The engine takes most of the time until the window is on the screen, so it starts and loads the page before the
+    // window is requested.
+    open_hidden(app.handle())?;
+    let handle = app.handle().clone();
+    thread::Builder::new().name("trusted".into()).spawn(move || listen(&handle, from, &calls))?;
     app.run(|_, _| {});
     Ok(())
 }

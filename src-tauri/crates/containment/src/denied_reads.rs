@@ -1,8 +1,9 @@
 //! Paths that a server's entry makes unreadable.
 
+use super::profile::with_link_targets;
 use super::resolve::{Profile, expand_home, normalize};
 use ironcurtain_config::SandboxSettings;
-use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_paths::CanonicalPath;
 use std::path::Path;
 
 /// Paths that a server's entry makes unreadable (`sandbox.filesystem.denyRead`), and the paths inside them that the
@@ -12,8 +13,8 @@ use std::path::Path;
 /// such a path itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeniedReads {
-    denied: Vec<CanonicalPath>,
-    accessible: Vec<CanonicalPath>,
+    denied: Vec<String>,
+    accessible: Vec<String>,
 }
 
 impl DeniedReads {
@@ -23,14 +24,9 @@ impl DeniedReads {
     pub fn new(settings: &SandboxSettings, session_dir: &Path, home: &CanonicalPath) -> Self {
         let Profile { deny_read, allow_read, allow_write, .. } =
             Profile::new(settings, session_dir, home.as_path());
-        let resolver = Resolver::new(home.clone(), home.clone());
         let resolved = |paths: Vec<String>| {
-            let path = |path: String| {
-                let written = normalize(&expand_home(&path, home.as_path()), session_dir);
-                let real = resolver.resolve(&written).ok().map(|found| found.path);
-                [CanonicalPath::assume_canonical(&written).ok(), real]
-            };
-            paths.into_iter().flat_map(path).flatten().collect()
+            let absolute = |path: String| normalize(&expand_home(&path, home.as_path()), session_dir);
+            with_link_targets(paths.into_iter().map(absolute), home)
         };
         let accessible = allow_read.into_iter().chain(allow_write).collect();
         Self { denied: resolved(deny_read.unwrap_or_default()), accessible: resolved(accessible) }
@@ -39,9 +35,9 @@ impl DeniedReads {
     /// Returns `true` if the entry makes a path unreadable.
     #[must_use]
     pub fn covers(&self, path: &CanonicalPath) -> bool {
-        let deepest = |paths: &[CanonicalPath]| {
-            let above = paths.iter().filter(|above| above.contains(path));
-            above.map(|above| above.as_path().components().count()).max()
+        let deepest = |paths: &[String]| {
+            let above = paths.iter().map(Path::new).filter(|above| path.as_path().starts_with(above));
+            above.map(|above| above.components().count()).max()
         };
         deepest(&self.denied) > deepest(&self.accessible)
     }

@@ -57,6 +57,14 @@ pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigS
     }
 }
 
+/// Returns the given absolute paths, and the path to which each of them resolves.
+pub(super) fn with_link_targets(paths: impl Iterator<Item = String>, home: &CanonicalPath) -> Vec<String> {
+    let resolver = Resolver::new(home.clone(), home.clone());
+    let target = |path: &String| Some(resolver.resolve(path).ok()?.path.as_str().to_owned());
+    let all: BTreeSet<String> = paths.flat_map(|path| target(&path).into_iter().chain([path])).collect();
+    all.into_iter().collect()
+}
+
 /// Iterates over the roles of the arguments of a server's tools.
 fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> {
     let arguments = annotations.tools(server).flat_map(|(_, tool)| &tool.arguments);
@@ -162,15 +170,7 @@ impl SandboxContext {
     pub fn hidden_paths(&self, profile: &Profile) -> HiddenPaths {
         let denied = self.paths(profile.deny_read.as_deref().unwrap_or_default());
         let data = self.data.iter().filter_map(|folder| Some(normalize(folder.to_str()?, Path::new("/"))));
-        HiddenPaths { hidden: self.with_link_targets(denied.into_iter().chain(data)) }
-    }
-
-    /// Returns the given paths, and the path to which each of them resolves.
-    fn with_link_targets(&self, paths: impl Iterator<Item = String>) -> Vec<String> {
-        let resolver = Resolver::new(self.home.clone(), self.session_dir.clone());
-        let target = |path: &String| Some(resolver.resolve(path).ok()?.path.as_str().to_owned());
-        let all: BTreeSet<String> = paths.flat_map(|path| target(&path).into_iter().chain([path])).collect();
-        all.into_iter().collect()
+        HiddenPaths { hidden: with_link_targets(denied.into_iter().chain(data), &self.home) }
     }
 
     /// Returns the paths that the server must not read, including the paths that no server may read.

@@ -34,7 +34,7 @@ use crate::harness::{Fixture, TIMEOUT, supervisor};
 type Decide = dyn Fn(&str, FileAccess) -> Option<bool> + Send;
 
 /// Returns the answer to a question. `None` leaves the question unanswered.
-type Answer = dyn Fn(&str, FileAccess) -> Option<AccessAnswer> + Send;
+type AnswerAccess = dyn Fn(&str, FileAccess) -> Option<AccessAnswer> + Send;
 
 /// Sandboxed shell with a served view of the test directory.
 struct Shell {
@@ -60,7 +60,7 @@ impl Shell {
     }
 
     /// Starts a shell whose questions are answered by `answer`.
-    fn answered(fixture: Fixture, mounts: &[&str], answer: Box<Answer>) -> Self {
+    fn answered(fixture: Fixture, mounts: &[&str], answer: Box<AnswerAccess>) -> Self {
         let place_path = fixture.dir.path().to_str().unwrap().to_owned();
         let spec = Spec {
             view: View::Served {
