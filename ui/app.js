@@ -5,19 +5,12 @@ import { currentBypasses, hasLookedForClients, loadClients, refreshClients, unch
 import * as backend from "./backend.js";
 import { brake } from "./brake.js";
 import { followPresses } from "./double_press.js";
-import { failureList } from "./failures.js";
+import { addFailure, failureList } from "./failures.js";
 import { keptFocus } from "./focus.js";
 import { html, nothing, render } from "./html.js";
 import { followKeys } from "./keyboard.js";
 import { followMenus } from "./menu.js";
-import { activity } from "./pages/activity.js";
-import { agents } from "./pages/agents.js";
 import { home } from "./pages/home.js";
-import { permissions } from "./pages/permissions.js";
-import { rules } from "./pages/rules.js";
-import { servers } from "./pages/servers.js";
-import { settings } from "./pages/settings.js";
-import { welcome } from "./pages/welcome.js";
 import * as parts from "./parts.js";
 import { connectedLine, protectionState } from "./protection_state.js";
 import { drawWith, redraw, state } from "./state.js";
@@ -28,6 +21,7 @@ import { FRAME } from "./texts/frame.js";
  * @property {string} id
  * @property {string} name
  * @property {boolean} [wide] True if the page uses the whole width.
+ * @property {boolean} [unlisted] True if the navigation has no link to the page.
  * @property {(snapshot: import("./types.js").Snapshot) => number | "!"} [count] Number beside the page's name; "!" if the page needs the user's attention.
  * @property {() => Promise<void>} [load] Loads data that the page shows in addition to the snapshot.
  * @property {boolean} [follows] True if the data must be reloaded at every change.
@@ -35,9 +29,6 @@ import { FRAME } from "./texts/frame.js";
  *   and a slash in the address.
  * @property {() => void} [drawn] Called after each drawing of the page.
  */
-
-/** @type {Page[]} */
-const PAGES = [home, activity, agents, permissions, servers, rules, settings];
 
 /** Interval for redrawing relative times, in milliseconds. */
 const FRESHEN_MS = 60_000;
@@ -49,6 +40,12 @@ const pill = element("state");
 const stop = element("brake");
 let asking = false;
 let again = false;
+/** The pages that have been loaded. The window opens sooner with Home alone. @type {Page[]} */
+let pages = [home];
+/** `true` once all pages have been loaded, or could not be loaded. */
+let hasAllPages = false;
+/** @type {Promise<void> | null} */
+let loadingPages = null;
 
 /**
  * Returns an element of the static page.
@@ -60,10 +57,30 @@ function element(id) {
   return found;
 }
 
-/** Returns the page that the address names, and the part of that page. @returns {[Page, string]} */
+/** Returns the page that the address names, and the part of that page. Unknown and missing names mean Home. @returns {[Page, string]} */
 function chosen() {
   const [id = "", ...part] = location.hash.slice(1).split("/");
-  return [[...PAGES, welcome].find((one) => one.id === id) ?? home, decoded(part.join("/"))];
+  return [pages.find((one) => one.id === id) ?? home, decoded(part.join("/"))];
+}
+
+/** Returns `true` if the page that the address names has been loaded. */
+const isLoaded = () => hasAllPages || /^#?(home)?$/.test(location.hash);
+
+/** Loads all pages. A failure is shown on Home. */
+function loadPages() {
+  loadingPages ??= importPages();
+  return loadingPages;
+}
+
+async function importPages() {
+  try {
+    const { PAGES } = await import("./pages/all.js");
+    pages = PAGES;
+  } catch (failure) {
+    addFailure(backend.sentence(failure));
+  }
+  hasAllPages = true;
+  redraw();
 }
 
 /** Returns the text that an address encodes, or the address itself if it is malformed. @param {string} part */
@@ -112,6 +129,7 @@ function reportLate() {
 }
 
 async function load() {
+  if (!isLoaded()) await loadPages();
   await chosen()[0].load?.();
   redraw();
 }
@@ -120,6 +138,11 @@ function draw() {
   const { snapshot, failure } = state;
   // Protection is not claimed before the agents' own servers are known.
   if (failure === null && (snapshot === null || !hasLookedForClients())) return;
+  if (failure === null && !isLoaded()) {
+    // Redraws when the page has been loaded.
+    void loadPages();
+    return;
+  }
   document.getElementById("loading")?.remove();
   if (failure !== null || snapshot === null) return unreachable(failure);
   drawingButtons(() => drawPage(snapshot));
@@ -131,7 +154,7 @@ function drawPage(snapshot) {
   document.body.dataset.page = current.id;
   document.title = FRAME.title(current.name);
   const keepFocus = keptFocus(document.body);
-  for (const one of PAGES) drawLink(one, current, snapshot);
+  for (const one of pages) if (!one.unlisted) drawLink(one, current, snapshot);
   const { mood, word } = protectionState(snapshot, currentBypasses(snapshot), uncheckedAgents());
   render(parts.statePill(mood, word, connectedLine(snapshot)), pill);
   render(brake(snapshot.status), stop);
@@ -141,6 +164,8 @@ function drawPage(snapshot) {
   if (control instanceof HTMLElement) control.focus();
   else keepFocus();
   state.focus = "";
+  // After this frame is on the screen.
+  setTimeout(loadPages, 0);
 }
 
 /**
@@ -179,7 +204,7 @@ function content(one, snapshot, part) {
 /** @param {unknown} failure */
 function unreachable(failure) {
   // The counts are outdated too.
-  for (const { id } of PAGES) drawMark(element(`to-${id}`), 0);
+  for (const { id, unlisted } of pages) if (!unlisted) drawMark(element(`to-${id}`), 0);
   render(parts.statePill("degraded", FRAME.notConnected, ""), pill);
   render(nothing, stop);
   render(

@@ -41,12 +41,14 @@ test("the texts before the first drawing are those of the frame", () => {
   assert.match(page(), new RegExp(`<nav class="frame" aria-label="${FRAME.pagesLabel}">`));
 });
 
-/** Returns the names that code uses from a file: by name, or through an import of the whole file. */
+/** Returns the names that code uses from a file: by name, later by name, or through an import of the whole file. */
 function importedFrom(file, code) {
-  const from = `from "[./a-z_]*\\b${file.split("/").pop().replace(".", "\\.")}"`;
+  const path = `"[./a-z_]*\\b${file.split("/").pop().replace(".", "\\.")}"`;
+  const from = `from ${path}`;
   const byName = [...code.matchAll(new RegExp(`import \\{([^}]*)\\} ${from}`, "g"))].flatMap(([, names]) => names.split(",").map((name) => name.trim().split(" as ")[0]));
+  const later = [...code.matchAll(new RegExp(`const \\{([^}]*)\\} = await import\\(${path}\\)`, "g"))].flatMap(([, names]) => names.split(",").map((name) => name.trim()));
   const whole = [...code.matchAll(new RegExp(`import \\* as (\\w+) ${from}`, "g"))].flatMap(([, as]) => [...code.replace(/^import .*$/gm, "").matchAll(new RegExp(`\\b${as}\\.(\\w+)`, "g"))].map(([, name]) => name));
-  return [...byName, ...whole];
+  return [...byName, ...later, ...whole];
 }
 
 test("every export of the window is used", () => {
@@ -59,4 +61,5 @@ test("every export of the window is used", () => {
   });
   assert.deepEqual(unused, []);
   assert.deepEqual(importedFrom("words.js", 'import * as words from "./words.js";\nimport { ago as a, list } from "../words.js";\nwords.exact(1)'), ["ago", "list", "exact"]);
+  assert.deepEqual(importedFrom("words.js", 'const { ago, list } = await import("./words.js");'), ["ago", "list"]);
 });

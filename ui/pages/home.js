@@ -2,7 +2,6 @@
 
 import { cells } from "../activity_line.js";
 import { currentBypasses, loadClients, uncheckedAgents } from "../agent_connect.js";
-import { showTime } from "./activity.js";
 import { html, nothing, repeat } from "../html.js";
 import { map } from "../map.js";
 import { needs, needsYou } from "../needs_you.js";
@@ -70,5 +69,15 @@ function noAgent({ clients, recent }) {
 function lastDay(day) {
   const [allowed = 0, asked = 0, denied = 0] = sums(day);
   const legend = html`<span class="legend">${parts.dot("good", STRIP.allowed(allowed))}${parts.dot("asks", STRIP.asked(asked))}${parts.dot("bad", STRIP.denied(denied))}</span>`;
-  return html`${parts.section(HOME.lastDay, legend)}${strip(day, showTime)}`;
+  return html`${parts.section(HOME.lastDay, legend)}${strip(day, showActivity)}`;
+}
+
+/**
+ * Shows the entries of a period on the Activity page.
+ * @param {number} from
+ * @param {number} to
+ */
+async function showActivity(from, to) {
+  const { showTime } = await import("./activity.js");
+  showTime(from, to);
 }

@@ -32,6 +32,7 @@ let picked = "";
 export const welcome = {
   id: "welcome",
   name: FRAME.pages.welcome,
+  unlisted: true,
   load: loadClients,
   view(snapshot) {
     const step = STEPS[at] ?? STEPS[0];
