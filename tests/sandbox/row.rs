@@ -9,6 +9,7 @@
 //! - `P`: the probe program.
 //! - `M`: the text that an attack writes. `T`: the text that a twin writes.
 //! - `C`: the file in which an attack claims success.
+//! - `into`: a function that creates the directory of a file.
 //! - `V`: the victim's process id. `A`: the address of its secret. `N`: its message queue.
 
 use crate::scene::Scene;

@@ -34,6 +34,9 @@ pub(crate) struct Scene {
     pub(crate) proxied: bool,
 }
 
+/// Shell function that creates the directory of a file. Starts a program only if the directory is missing.
+const INTO: &str = "into() { [ -d \"${1%/*}\" ] || mkdir -p \"${1%/*}\"; }; ";
+
 impl Scene {
     /// Creates a scene. For sandboxes that mount folders, no path inside a folder is denied, because the launcher never
     /// mounts a folder that contains a denied path.
@@ -141,7 +144,7 @@ impl Scene {
         fs::read(Path::new(&self.path(name))).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Returns the first lines of a script, which set the scene's variables.
+    /// Returns the first line of a script, which sets the scene's variables and defines the function `into`.
     pub(crate) fn prelude(&self, tools: &Tools) -> String {
         let mut variables = vec![
             ("S", self.base().to_owned()),
@@ -165,7 +168,8 @@ impl Scene {
         if let Some(listeners) = &self.listeners {
             variables.extend(listeners.variables());
         }
-        variables.iter().map(|(name, value)| format!("{name}='{value}'; ")).collect()
+        let variables: String = variables.iter().map(|(name, value)| format!("{name}='{value}'; ")).collect();
+        format!("{variables}{INTO}")
     }
 
     /// Returns the name of the victim's message queue.

@@ -26,14 +26,14 @@ const A_NAME_LIKE_IT: &str = "echo $T >$W/sub/.profile.d";
 const ROWS: &[Row] = &[
     Row::new(
         "each name in the session's directory",
-        "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $L; do f=$W/$n; into $f; echo $M >$f; done",
         "echo $T >$W/.bashrc.txt",
         Wrote("work/.bashrc.txt"),
     )
     .ways(ALL),
     Row::new(
         "each name in a granted directory",
-        "for n in $K; do f=$G/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $K; do f=$G/$n; into $f; echo $M >$f; done",
         "echo $T >$G/.env",
         Wrote("granted/.env"),
     )
@@ -47,70 +47,70 @@ const ROWS: &[Row] = &[
     .ways(ALL),
     Row::new(
         "each name in a subdirectory",
-        "for n in $K; do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $K; do f=$W/sub/$n; into $f; echo $M >$f; done",
         A_NAME_LIKE_IT,
         BELOW,
     )
     .ways(ANY),
     Row::new(
         "each name in a new directory",
-        "for n in $K; do f=$W/a/b/c/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $K; do f=$W/a/b/c/$n; into $f; echo $M >$f; done",
         "mkdir -p $W/a/b && echo $T >$W/a/b/bashrc",
         Wrote("work/a/b/bashrc"),
     )
     .ways(ANY),
     Row::new(
         "each name by renaming",
-        "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; echo $M >$W/f; $P rename $W/f $f; done; rm -f $W/f",
+        "for n in $L; do f=$W/$n; into $f; echo $M >$W/f; $P rename $W/f $f; done; rm -f $W/f",
         "echo $T >$W/f; $P rename $W/f $W/new",
         NEW,
     )
     .ways(ALL),
     Row::new(
         "each name by linking",
-        "echo $M >$W/f; for n in $L; do f=$W/$n; mkdir -p ${f%/*}; ln $W/f $f; done",
+        "echo $M >$W/f; for n in $L; do f=$W/$n; into $f; ln $W/f $f; done",
         "echo $T >$W/g; ln $W/g $W/new",
         NEW,
     )
     .ways(ALL),
     Row::new(
         "each name as a symlink",
-        "echo $M >$W/f; for n in $K; do f=$W/sub/$n; mkdir -p ${f%/*}; ln -s $W/f $f; done",
+        "echo $M >$W/f; for n in $K; do f=$W/sub/$n; into $f; ln -s $W/f $f; done",
         "echo $T >$W/new; ln -s new $W/sub/link",
         NEW,
     )
     .ways(ANY),
     Row::new(
         "each name through an unnamed file",
-        "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; $P tmpfile $W $f $M; done",
+        "for n in $L; do f=$W/$n; into $f; $P tmpfile $W $f $M; done",
         "$P tmpfile $W $W/new $T",
         NEW,
     )
     .ways(ALL),
     Row::new(
         "each name in capital letters",
-        "for n in $(echo $K | tr a-z A-Z); do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $(echo $K | tr a-z A-Z); do f=$W/sub/$n; into $f; echo $M >$f; done",
         "echo $T >$W/sub/.PROFILE.D",
         Wrote("work/sub/.PROFILE.D"),
     )
     .ways(ANY),
     Row::new(
         "each name in a directory that is then moved",
-        "for n in $K; do f=$W/d/$n; mkdir -p ${f%/*}; echo $M >$f; done; mv $W/d $W/sub/e",
+        "for n in $K; do f=$W/d/$n; into $f; echo $M >$f; done; mv $W/d $W/sub/e",
         "mkdir $W/x; echo $T >$W/x/y; mv $W/x $W/sub/z",
         Wrote("work/sub/z/y"),
     )
     .ways(ANY),
     Row::new(
         "each name through a symlink",
-        "ln -s . $W/way; for n in $L; do f=$W/way/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "ln -s . $W/way; for n in $L; do f=$W/way/$n; into $f; echo $M >$f; done",
         "ln -s . $W/road; echo $T >$W/road/new",
         NEW,
     )
     .ways(ALL),
     Row::new(
         "each name through a descriptor",
-        "exec 9<$W; for n in $L; do f=/proc/self/fd/9/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "exec 9<$W; for n in $L; do f=/proc/self/fd/9/$n; into $f; echo $M >$f; done",
         "exec 9<$W; echo $T >/proc/self/fd/9/new",
         NEW,
     )

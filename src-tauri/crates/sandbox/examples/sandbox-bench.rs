@@ -1,7 +1,8 @@
 //! Benchmarks our sandbox and others side by side, and prints a Markdown table. Run by `cargo xtask bench`.
 //!
 //! `sandbox-bench [--smoke] PROGRAM [SRT]`: PROGRAM is a release build of our program, and SRT is `srt`, if installed.
-//! `--smoke` takes each measurement only once. The benchmark starts itself in each sandbox with `--work FOLDER FILES`.
+//! `--smoke` takes each measurement only once. The benchmark starts itself in each sandbox with `--work FOLDER FILES` or
+//! `--receive HOST PORT`.
 //!
 //! - Each sandbox runs the same commands through its command line, like a user.
 //! - Memory and processes are measured for the launched process and all its descendants.
@@ -16,6 +17,8 @@ mod others;
 mod served;
 #[path = "sandbox-bench/tree.rs"]
 mod tree;
+#[path = "sandbox-bench/tun.rs"]
+mod tun;
 #[path = "sandbox-bench/work.rs"]
 mod work;
 
@@ -41,12 +44,14 @@ struct Rounds {
     echoes: usize,
     /// Grants added and removed.
     grants: usize,
-    /// Runs of the file workload.
+    /// Runs of the file workload, and of the reception.
     works: usize,
+    /// MiB to receive.
+    received: u32,
 }
 
-const MEASURED: Rounds = Rounds { launches: 30, echoes: 2000, grants: 200, works: 5 };
-const SMOKE: Rounds = Rounds { launches: 1, echoes: 1, grants: 1, works: 1 };
+const MEASURED: Rounds = Rounds { launches: 30, echoes: 2000, grants: 200, works: 5, received: 256 };
+const SMOKE: Rounds = Rounds { launches: 1, echoes: 1, grants: 1, works: 1, received: 1 };
 
 fn main() -> Fallible<()> {
     let mut arguments = env::args().skip(1).peekable();
@@ -54,6 +59,11 @@ fn main() -> Fallible<()> {
         let (folder, small) =
             (arguments.next().ok_or("missing folder")?, arguments.next().ok_or("missing number")?);
         println!("{}", work::perform(folder.as_ref(), small.parse()?)?);
+        return Ok(());
+    }
+    if arguments.next_if_eq("--receive").is_some() {
+        let (host, port) = (arguments.next().ok_or("missing host")?, arguments.next().ok_or("missing port")?);
+        println!("{}", tun::receive(&host, port.parse()?)?.as_nanos());
         return Ok(());
     }
     let is_smoke = arguments.next_if_eq("--smoke").is_some();
@@ -70,6 +80,7 @@ fn main() -> Fallible<()> {
         time(live.add),
         time(live.remove)
     );
+    println!("\n{}", tun::measure(&setting, rounds.received, rounds.works)?);
     print!("\n{}", served::table(&setting, &files, rounds.works)?);
     Ok(())
 }
