@@ -3,8 +3,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Interval between checks of a condition.
-const PAUSE: Duration = Duration::from_millis(2);
+/// Shortest and longest pause between checks of a condition. In between, a pause is an eighth of the time waited so far,
+/// so that long waits leave the processors to what they wait for.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(40));
 
 /// Waits until `holds` returns `true`. `what` describes the condition in the panic message.
 ///
@@ -21,12 +22,13 @@ pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
 /// Panics if `poll` returns no value within the timeout.
 #[track_caller]
 pub fn until<T>(what: &str, within: Duration, mut poll: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + within;
+    let began = Instant::now();
     loop {
         if let Some(value) = poll() {
             return value;
         }
-        assert!(Instant::now() < deadline, "timed out after {within:?} waiting for: {what}");
-        sleep(PAUSE);
+        let waited = began.elapsed();
+        assert!(waited < within, "timed out after {within:?} waiting for: {what}");
+        sleep((waited / 8).clamp(PAUSES.0, PAUSES.1));
     }
 }

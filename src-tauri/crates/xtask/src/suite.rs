@@ -1,8 +1,8 @@
 //! `cargo xtask test`: runs all tests, the cheapest ones first.
 //!
 //! - A single build creates the programs and all tests, so nothing is compiled twice.
-//! - Stages run one at a time, except the page tests in the web engine. These need only CPU time, which the sandbox
-//!   tests leave idle.
+//! - Stages run one at a time, except where one of them leaves processors idle. Such stages run in two lanes. The display
+//!   tests run alone, because they depend on how quickly the screen follows a user's input.
 //! - A stage that cannot run, and a test program that exits without a summary, count as failures. The last line
 //!   therefore never reports success by mistake.
 
@@ -83,17 +83,19 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     }
     course.stage("Examples", examples::run)?;
     course.stage("Page", || page::test(PageTests::Functions).map(Report::from))?;
-    course.two_stages(
-        ("Sandbox", || runner::run(&built, Part::Sandbox)),
-        ("Page on display", || page::test(PageTests::Pages).map(Report::from)),
-    )?;
-    course.stage("System", || runner::run(&built, Part::System))?;
-    course.stage("Memory", || runner::run(&built, Part::Memory))?;
-    course.stage("Benchmarks", || benchmarks(&built).map(Report::from))?;
-    course.stage("Packages", || package::test(&built).map(Report::from))?;
+    course.lanes([
+        vec![Stage::new("Sandbox", || runner::run(&built, Part::Sandbox))],
+        vec![Stage::new("Page on display", || page::test(PageTests::Pages).map(Report::from))],
+    ])?;
+    let mut others = vec![
+        Stage::new("Memory", || runner::run(&built, Part::Memory)),
+        Stage::new("Benchmarks", || benchmarks(&built).map(Report::from)),
+        Stage::new("Packages", || package::test(&built).map(Report::from)),
+    ];
     if !below::is_here() {
-        course.stage("Below /tmp", || below::run(&built))?;
+        others.push(Stage::new("Below /tmp", || below::run(&built)));
     }
+    course.lanes([vec![Stage::new("System", || runner::run(&built, Part::System))], others])?;
     course.stage("Display", || runner::run(&built, Part::Display))
 }
 
@@ -135,22 +137,24 @@ impl Course {
         Ok(())
     }
 
-    /// Runs two stages of tests at once and adds their results.
-    fn two_stages(
-        &mut self,
-        (name, act): (&str, impl FnOnce() -> anyhow::Result<Report>),
-        (other, other_act): (&str, impl FnOnce() -> anyhow::Result<Report> + Send),
-    ) -> anyhow::Result<()> {
-        heading(&format!("{name}, {other}"))?;
-        let (done, other_done) = thread::scope(|scope| {
-            let running = scope.spawn(|| clocked(other_act));
-            let done = clocked(act);
-            (done, running.join())
+    /// Runs both lanes at once, the stages of each lane in order, and adds all results.
+    fn lanes(&mut self, lanes: [Vec<Stage<'_>>; 2]) -> anyhow::Result<()> {
+        let names: Vec<&str> = lanes.iter().flatten().map(|stage| stage.name).collect();
+        heading(&names.join(", "))?;
+        let names = lanes.each_ref().map(|lane| lane.iter().map(|stage| stage.name).collect::<Vec<_>>());
+        let done = thread::scope(|scope| {
+            let [one, other] =
+                lanes.map(|lane| scope.spawn(|| lane.into_iter().map(Stage::run).collect::<Vec<_>>()));
+            [one.join(), other.join()]
         });
-        let other_done = other_done.unwrap_or_else(|_| (Duration::ZERO, Err(anyhow!("`{other}` panicked"))));
-        for (name, (took, done)) in [(name, done), (other, other_done)] {
-            let report = self.note(name, took, done, |report: &Report| report.totals.to_string());
-            self.report.add(report.unwrap_or_default());
+        for (names, lane) in names.iter().zip(done) {
+            let mut lane = lane.unwrap_or_default().into_iter();
+            for name in names {
+                let panicked = || (Duration::ZERO, Err(anyhow!("`{name}` or a stage before it panicked")));
+                let (took, done) = lane.next().unwrap_or_else(panicked);
+                let report = self.note(name, took, done, |report: &Report| report.totals.to_string());
+                self.report.add(report.unwrap_or_default());
+            }
         }
         Ok(())
     }
@@ -186,6 +190,22 @@ impl Course {
     }
 }
 
+/// A stage of tests that can run in a lane.
+struct Stage<'a> {
+    name: &'static str,
+    act: Box<dyn FnOnce() -> anyhow::Result<Report> + Send + 'a>,
+}
+
+impl<'a> Stage<'a> {
+    fn new(name: &'static str, act: impl FnOnce() -> anyhow::Result<Report> + Send + 'a) -> Self {
+        Self { name, act: Box::new(act) }
+    }
+
+    fn run(self) -> (Duration, anyhow::Result<Report>) {
+        clocked(self.act)
+    }
+}
+
 /// Runs a step. Returns its duration and result.
 fn clocked<T>(act: impl FnOnce() -> anyhow::Result<T>) -> (Duration, anyhow::Result<T>) {
     let start = Instant::now();
@@ -198,17 +218,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_of_two_stages_at_once_are_added() {
-        let passed = |passed| Report::from(Totals { passed, failed: 0 });
+    fn results_of_all_lanes_are_added_in_order() {
+        let passes = |name, passed| Stage::new(name, move || Ok(Report::from(Totals { passed, failed: 0 })));
         let mut course = Course::default();
-        course.two_stages(("One", || Ok(passed(2))), ("Other", || Ok(passed(3)))).unwrap();
-        assert_eq!(course.report.totals, Totals { passed: 5, failed: 0 });
-        course.two_stages(("One", || bail!("no server")), ("Other", || Ok(passed(1)))).unwrap();
-        course.two_stages(("One", || Ok(passed(1))), ("Other", || bail!("no display"))).unwrap();
-        assert_eq!(course.report.totals, Totals { passed: 7, failed: 2 });
-        assert_eq!(course.rows.len(), 6);
-        let broken: Vec<&String> = course.rows.iter().filter(|row| row.ends_with("could not run")).collect();
-        assert!(broken.len() == 2 && broken[0].starts_with("One") && broken[1].starts_with("Other"));
+        course.lanes([vec![passes("One", 2), passes("Two", 4)], vec![passes("Other", 3)]]).unwrap();
+        assert_eq!(course.report.totals, Totals { passed: 9, failed: 0 });
+        let fails = Stage::new("Broken", || bail!("no server"));
+        course.lanes([vec![fails, passes("Two", 1)], vec![passes("Other", 1)]]).unwrap();
+        assert_eq!(course.report.totals, Totals { passed: 11, failed: 1 });
+        let panics = Stage::new("Panics", || panic!("a defect of the runner"));
+        course.lanes([vec![passes("One", 1)], vec![panics, passes("Never", 7)]]).unwrap();
+        assert_eq!(course.report.totals, Totals { passed: 12, failed: 3 });
+        let names = course.rows.iter().map(|row| row.split_whitespace().next().unwrap_or_default());
+        let order = ["One", "Two", "Other", "Broken", "Two", "Other", "One", "Panics", "Never"];
+        assert_eq!(names.collect::<Vec<_>>(), order);
+        assert_eq!(course.rows.iter().filter(|row| row.ends_with("could not run")).count(), 3);
     }
 
     #[test]
