@@ -50,7 +50,7 @@ pub(crate) const BENCH_STEPS: [Step; 8] = [
         changes: true,
         ..reads(
             "`cargo build`",
-            "\"$CARGO\" build --quiet --offline --manifest-path program/Cargo.toml",
+            "cargo build --quiet --offline --manifest-path program/Cargo.toml",
             "<= 1.05x bubblewrap",
         )
     },
@@ -59,7 +59,7 @@ pub(crate) const BENCH_STEPS: [Step; 8] = [
         changes: true,
         ..reads(
             "`cargo build`, again",
-            "\"$CARGO\" build --quiet --offline --manifest-path program/Cargo.toml",
+            "cargo build --quiet --offline --manifest-path program/Cargo.toml",
             "<= 1.05x bubblewrap",
         )
     },
@@ -129,7 +129,7 @@ impl Project {
 
 /// Returns the script. Its argument is the folder to measure.
 fn script() -> anyhow::Result<String> {
-    let mut script = format!("{PRELUDE}CARGO='{}'\n", toolchain()?.join("bin/cargo").display());
+    let mut script = format!("{PRELUDE}export PATH='{}':\"$PATH\"\n", toolchain()?.join("bin").display());
     for Step { command, before, changes, .. } in &BENCH_STEPS {
         if *changes {
             writeln!(script, "if [ -d program ]; then {before}; t {command}; fi")?;
@@ -153,7 +153,7 @@ fn create_program(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(&source)?;
     let manifest = "[package]\nname = \"program\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
     fs::write(folder.join("Cargo.toml"), manifest)?;
-    let mut main = String::new();
+    let mut main = String::from("#![allow(dead_code)]\n");
     for number in 0..PARTS {
         writeln!(main, "mod part{number};")?;
         let mut part = String::new();
