@@ -15,7 +15,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Number of unit test programs to run at once. Many of their tests wait for a timer, which leaves processors idle.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 4;
 
 /// Test program whose tests run one at a time, because they exhaust the user's resource limits.
 const SEQUENTIAL: &str = "escape";
