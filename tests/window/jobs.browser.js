@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { Browser } from "./browser.js";
-import { key, steps } from "./steps.js";
+import { QUESTION, key, steps } from "./steps.js";
 
 const MOST_CLICKS = 3;
 const [ENTER, SPACE, TAB, UP, DOWN, CONTROL] = ["\ue007", " ", "\ue004", "\ue013", "\ue015", "\ue009"];
@@ -17,7 +17,6 @@ before(async () => (browser = await Browser.open()));
 after(() => browser.close());
 const { made, reach } = steps(() => browser);
 
-const QUESTION = `made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md", session: "s1", client: "Claude Code", expires_ms: Date.now() + 90_000 }]`;
 const entered = (field, text) => ({ field, text });
 const chosen = (field, to) => ({ field, to });
 const ticked = (field) => ({ field, isTick: true });

@@ -1,4 +1,4 @@
-// Steps for page tests: pressing, typing, moving by keyboard, waiting for text, and checking accessibility.
+// Steps for page tests: pressing, typing, moving by keyboard, opening, waiting for text, and checking accessibility.
 
 import assert from "node:assert/strict";
 import { findsNothing } from "./axe.js";
@@ -7,8 +7,18 @@ const [TAB, SHIFT] = ["\ue004", "\ue008"];
 /** Upper bound for the number of controls on a page. */
 const MAX_STEPS = 260;
 
+/** Script that adds a question to the fake app. */
+export const QUESTION = `made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md", session: "s1", client: "Claude Code", expires_ms: Date.now() + 90_000 }]`;
+
 /** Returns the selector of a control. */
 export const key = (name) => `[data-key=${JSON.stringify(name)}]`;
+
+/** Opens everything on the page that can be opened. */
+export async function openAll(browser) {
+  await browser.run(`document.querySelectorAll(".chevron[aria-expanded='false']").forEach((one) => one.click()); return true`);
+  await browser.settled();
+  await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
+}
 
 /** Returns the steps for a browser that is opened later. */
 export function steps(browser) {
@@ -45,9 +55,14 @@ export function steps(browser) {
       await browser().until(`made.calls.some(([name]) => name === ${JSON.stringify(command)})`);
       return called(command);
     },
-    /** Checks that axe finds no problems on the page with everything open. */
+    /** Checks that axe finds no problems on the page with every `<details>` open. */
     async looksAccessible() {
       await browser().run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
+      await findsNothing(browser());
+    },
+    /** Checks that axe finds no problems on the page with everything open. */
+    async looksAccessibleExpanded() {
+      await openAll(browser());
       await findsNothing(browser());
     },
   };

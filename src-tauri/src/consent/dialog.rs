@@ -11,6 +11,7 @@ mod allow;
 mod allow_position;
 mod batch_rows;
 mod choices;
+mod controls;
 mod denials;
 mod icons;
 mod input;
@@ -18,9 +19,11 @@ mod layout;
 mod long_words;
 mod palette;
 mod rows;
+mod timer;
+mod visibility;
 
 use super::arming::{Arming, Effect, Event, InView};
-use super::clock::{Countdown, format_waiting};
+use super::clock::Countdown;
 use super::occlusion::OcclusionWatch;
 use super::presence::asleep;
 use super::read_progress::ReadProgress;
@@ -29,20 +32,14 @@ use super::view::ConsentView;
 use super::{Command, DialogResult};
 use crate::window_stack;
 pub(super) use allow_position::AllowPosition;
-use gtk::ResponseType;
-use gtk::glib::{self, ControlFlow};
+use gtk::glib;
 use gtk::prelude::*;
 use ironcurtain_consent::{Answer, DenialReach};
 use layout::Layout;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{self, WeakUnboundedSender};
-
-/// Interval between updates of the countdown.
-const TICK: Duration = Duration::from_secs(1);
-/// Remaining time at which screen readers announce that time is running out.
-const WARN_BEFORE_END: Duration = Duration::from_secs(10);
+use tokio::sync::mpsc::WeakUnboundedSender;
 
 /// Minimum difference between the monotonic and the boot-time clock that counts as sleep. Smaller differences are
 /// measurement errors.
@@ -179,63 +176,6 @@ impl Dialog {
 }
 
 impl Inner {
-    fn connect_controls(self: &Rc<Self>) {
-        let weak = Rc::downgrade(self);
-        self.layout.window.connect_response(move |_, response| {
-            if let Some(inner) = weak.upgrade() {
-                // Escape, Deny, the close button and the session manager each deny the call.
-                inner.deny(response == ResponseType::Cancel);
-            }
-        });
-        self.layout.choices.connect_changed(self.on_allow_changed());
-        self.layout.ticks.connect_changed(self.on_allow_changed());
-        for (button, together) in [(&self.layout.together, true), (&self.layout.one_by_one, false)] {
-            let weak = Rc::downgrade(self);
-            button.connect_clicked(move |_| {
-                if let Some(inner) = weak.upgrade() {
-                    inner.record_activity();
-                    inner.send(Command::ShowTogether(together));
-                }
-            });
-        }
-        let window = self.layout.window.clone();
-        self.layout.deny.connect_clicked(move |_| window.response(ResponseType::Cancel));
-        let weak = Rc::downgrade(self);
-        self.layout.note_toggle.connect_toggled(move |toggle| {
-            if let Some(inner) = weak.upgrade() {
-                inner.layout.note_row.set_visible(toggle.is_active());
-                inner.layout.denials.widget().set_visible(toggle.is_active());
-                inner.layout.fit();
-                if toggle.is_active() {
-                    inner.layout.note.grab_focus();
-                }
-                inner.on(Event::Changed);
-                inner.record_activity();
-            }
-        });
-    }
-
-    /// Returns the change handler for the controls that determine the effect of Allow.
-    fn on_allow_changed(self: &Rc<Self>) -> impl Fn() + 'static {
-        let weak = Rc::downgrade(self);
-        move || {
-            if let Some(inner) = weak.upgrade() {
-                inner.refresh_choice();
-                inner.on(Event::Changed);
-            }
-        }
-    }
-
-    fn connect_denials(self: &Rc<Self>) {
-        let weak = Rc::downgrade(self);
-        self.layout.denials.connect_changed(move || {
-            if let Some(inner) = weak.upgrade() {
-                inner.on(Event::Changed);
-                inner.record_activity();
-            }
-        });
-    }
-
     /// Handles an event, and closes the dialog if the user has allowed the call.
     fn on(self: &Rc<Self>, event: Event) {
         if self.is_closed.get() {
@@ -294,34 +234,6 @@ impl Inner {
         if self.view.calls.is_empty() { self.open() } else { self.layout.ticks.ticked() }
     }
 
-    /// Updates everything that depends on the time, and schedules the next update.
-    fn tick(self: &Rc<Self>) {
-        if self.is_closed.get() {
-            return;
-        }
-        let now = Instant::now();
-        if self.countdown.borrow().has_expired(now) {
-            self.end(self.open(), DialogResult::TimedOut);
-            return;
-        }
-        self.notify_if_ignored(now);
-        self.check_if_read(now);
-        let slow = self.needs_holding();
-        let _ = self.arming.borrow_mut().on(Event::Slow(slow), now);
-        let left = self.countdown.borrow().left(now);
-        self.layout.clock.set_text(&format_waiting(left));
-        if self.warned.replace(left <= WARN_BEFORE_END) != (left <= WARN_BEFORE_END)
-            && left <= WARN_BEFORE_END
-        {
-            rows::announce(&self.layout.clock, &self.layout.clock.text());
-        }
-        let stage = self.arming.borrow().stage(now);
-        let soon = self.layout.allow.show(stage, slow, now);
-        // Updates again shortly after the next full second, when the text changes.
-        let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
-        self.schedule_tick(now + soon.unwrap_or(TICK).min(second));
-    }
-
     /// Checks whether the whole question has been read. Does nothing while the window is not shown, because its size is
     /// unknown.
     fn check_if_read(&self, now: Instant) {
@@ -330,100 +242,6 @@ impl Inner {
         if let Some(is_read) = is_read {
             let _ = self.arming.borrow_mut().on(Event::Read(is_read), now);
         }
-    }
-
-    /// Sends a notification if the user has not reacted to the dialog.
-    fn notify_if_ignored(&self, now: Instant) {
-        let in_view = self.seen.get() && self.can_detect_occlusion();
-        let active = self.countdown.borrow().last_activity();
-        if !self.layout.window.is_active() && self.reminder.borrow_mut().is_due(active, in_view, now) {
-            self.send_first(Command::RemindUser);
-        }
-    }
-
-    fn schedule_tick(self: &Rc<Self>, at: Instant) {
-        if self.timer.borrow().as_ref().is_some_and(|(_, due)| *due <= at && *due > Instant::now()) {
-            return;
-        }
-        self.stop_timer();
-        let weak = Rc::downgrade(self);
-        let wait = at.saturating_duration_since(Instant::now());
-        let source = glib::timeout_add_local(wait.max(Duration::from_millis(1)), move || {
-            if let Some(inner) = weak.upgrade() {
-                inner.timer.replace(None);
-                inner.record_pointer();
-                inner.tick();
-            }
-            ControlFlow::Break
-        });
-        self.timer.replace(Some((source, at)));
-    }
-
-    fn stop_timer(&self) {
-        if let Some((source, _)) = self.timer.take() {
-            source.remove();
-        }
-    }
-
-    /// Returns `true` if Allow must be held, because it allows more than reading a file and covering windows cannot be
-    /// detected.
-    fn needs_holding(&self) -> bool {
-        let (offer, _) = self.layout.choices.chosen();
-        let little = self.view.choices.get(offer).is_some_and(|choice| choice.reads_one_file);
-        !little && !self.can_detect_occlusion()
-    }
-
-    /// Returns `true` if covering windows can be detected. On Wayland, programs cannot see the windows above their
-    /// own.
-    fn can_detect_occlusion(&self) -> bool {
-        self.covers.borrow().is_some()
-    }
-
-    /// Starts watching the windows above the dialog, if the display server supports it.
-    fn watch_occlusion(self: &Rc<Self>) {
-        let Some(number) =
-            window_stack::x11_id(&self.layout.window).and_then(|number| u32::try_from(number).ok())
-        else {
-            return;
-        };
-        let display = WidgetExt::display(&self.layout.window).name();
-        let (tell, mut told) = mpsc::unbounded_channel();
-        // Ignores reports that arrive after the dialog was closed.
-        match OcclusionWatch::start(&display, number, move |in_view| {
-            let _ = tell.send(in_view);
-        }) {
-            Ok(watch) => drop(self.covers.replace(Some(watch))),
-            Err(error) => return tracing::warn!(%error, "cannot detect windows above the dialog"),
-        }
-        let weak = Rc::downgrade(self);
-        glib::MainContext::default().spawn_local(async move {
-            while let Some(in_view) = told.recv().await {
-                match weak.upgrade() {
-                    Some(inner) => inner.on(Event::InView(inner.in_view(in_view))),
-                    None => return,
-                }
-            }
-        });
-    }
-
-    /// Checks the windows above the dialog again before a press is accepted, because a recent change may not have been
-    /// reported yet.
-    fn check_occlusion(&self, now: Instant) {
-        let in_view = self.visibility();
-        self.seen.set(in_view == InView::Whole);
-        let _ = self.arming.borrow_mut().on(Event::InView(in_view), now);
-    }
-
-    /// Returns the dialog's visibility, as far as it can be determined.
-    fn visibility(&self) -> InView {
-        let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, OcclusionWatch::visibility);
-        self.in_view(by_stacking)
-    }
-
-    /// Combines the visibility from the stacking order with the X server's report. The report is reliable only without
-    /// a compositor.
-    fn in_view(&self, by_stacking: InView) -> InView {
-        if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
     }
 
     fn record_activity(&self) {
@@ -442,20 +260,5 @@ impl Inner {
         if let Some(commands) = self.commands.upgrade() {
             let _ = commands.send(command);
         }
-    }
-
-    fn refresh_choice(&self) {
-        let (offer, lifetime) = self.layout.choices.chosen();
-        let (words, outcome) = if self.view.calls.is_empty() {
-            (self.view.allow_words(offer, lifetime).to_owned(), self.view.outcome(offer, lifetime))
-        } else {
-            let allowed = self.allowed_questions().len();
-            self.layout.allow.button.set_sensitive(allowed > 0);
-            self.view.effect(allowed)
-        };
-        let text = format!("\u{2192} {outcome}");
-        rows::set_text(&self.layout.outcome, &text, &pango::AttrList::new());
-        rows::announce(&self.layout.outcome, &outcome);
-        self.layout.allow.set_words(&words);
     }
 }

@@ -6,7 +6,7 @@ use super::AppState;
 use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
 use super::open_bundle::{OpenBundle, OpenBundleError, WantedBundle};
-use super::servers_view::reaches;
+use super::server_reach::reaches;
 use ironcurtain_admin::catalog::{
     AddError, Addition, AdditionChoices, AdditionError, add_server, servers_with_addition,
 };

@@ -4,8 +4,10 @@
 
 use super::AppState;
 use super::command_error::{CommandError, run_blocking};
+use super::found_update::FoundUpdate;
 use super::grants::trusted;
-use super::servers_view::{FoundUpdate, ProposedTools, ServersView};
+use super::proposed_tools::ProposedTools;
+use super::servers_view::ServersView;
 use crate::backend::Trusted;
 use ironcurtain_admin::annotate::{AnnotateError, AnnotationsFile, Draft};
 use ironcurtain_admin::catalog::{AddRequest, Catalog, CatalogError, Source, add};

@@ -2,36 +2,28 @@
 
 use super::changed_tools::{ChangedToolRow, changed_tool_rows};
 use super::identity::SuspendedRow;
+use super::server_reach::reaches;
 use ironcurtain_admin::ServerChangeError;
-use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, Draft};
 use ironcurtain_admin::catalog::{Catalog, CatalogError, KnownServer, Source};
 use ironcurtain_admin::entry_permissions::{EntryPermission, entry_permissions};
 use ironcurtain_admin::identity::{IdentityChangeError, suspended};
-use ironcurtain_admin::install::{ToolChange, Update};
 use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
 use ironcurtain_admin::removal::{RemovedServer, removed_servers};
 use ironcurtain_admin::tool_pins::ToolPinError;
 use ironcurtain_config::ConfigError;
-use ironcurtain_config::FileView;
 use ironcurtain_config::RemoteServer;
 use ironcurtain_config::Server;
-use ironcurtain_config::ServerAccess;
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicySnapshot, SnapshotError};
-use ironcurtain_containment::view_of;
 use ironcurtain_packages::{PackageState, Packages, RunnerCommand};
 use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
-use ironcurtain_policy_tools::propose::Proposal;
 use ironcurtain_protocol::SessionView;
 use ironcurtain_secrets::{LoginRecord, Logins, SecretStore};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
-
-/// Maximum length of a description, in characters.
-const DESCRIPTION: usize = 300;
 
 #[derive(Debug, Serialize)]
 pub(super) struct ServersView {
@@ -159,41 +151,6 @@ struct CatalogRow {
     package: bool,
 }
 
-/// Available update, as the page shows it.
-#[derive(Debug, Serialize)]
-pub(super) struct FoundUpdate {
-    from: String,
-    to: Option<String>,
-    note: Option<String>,
-    tools: Vec<String>,
-}
-
-/// Proposed annotations for a server's tools, as the page shows them.
-#[derive(Debug, Serialize)]
-pub(super) struct ProposedTools {
-    tools: Vec<ProposedTool>,
-    gone: Vec<String>,
-    changes: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct ProposedTool {
-    name: String,
-    left_out: Option<String>,
-    change: &'static str,
-    /// Descriptions of the differences from the stored annotation.
-    differs: Vec<String>,
-    arguments: Vec<ProposedMeaning>,
-}
-
-#[derive(Debug, Serialize)]
-struct ProposedMeaning {
-    name: String,
-    roles: String,
-    sure: &'static str,
-    reason: String,
-}
-
 impl ServersView {
     pub(super) fn read(home: &Home, sessions: &[SessionView]) -> Result<Self, ServersError> {
         let servers = Servers::load(home)?;
@@ -305,47 +262,6 @@ fn means(tool: &ToolAnnotation) -> String {
     if names.is_empty() { "no files or hosts".to_owned() } else { names.join(", ") }
 }
 
-/// Returns sentences about a server's access.
-pub(super) fn reaches(server: &Server) -> Vec<String> {
-    if server.remote.is_some() {
-        return vec!["Files: none directly; it sees everything that is sent to it".to_owned()];
-    }
-    let Some(settings) = server.sandbox.settings() else {
-        return vec!["Files and network: everything that you can reach".to_owned()];
-    };
-    let files = match (server.access, view_of(settings)) {
-        (ServerAccess::Ask, _) => "Files: names of your files; you are asked when it opens or changes one",
-        (ServerAccess::Grants, FileView::Roots) => {
-            "Files: what you granted, the session's own folder, and its own program"
-        }
-        (ServerAccess::Grants, FileView::HostRead) => {
-            "Files: reads this computer's files except keys and protected folders; writes only what you granted"
-        }
-    };
-    let mut sentences = vec![files.to_owned()];
-    let listed = |what: &str, paths: &[String]| {
-        (!paths.is_empty()).then(|| visible::line(&format!("{what}: {}", paths.join(", "))))
-    };
-    let filesystem = &settings.filesystem;
-    sentences.extend(listed("Always writes to", &filesystem.allow_write));
-    sentences.extend(listed("Always reads", &filesystem.allow_read));
-    sentences.extend(listed("Works with, after you allow it for an agent", &server.works_with));
-    sentences.push(match &settings.network {
-        None => "Network: none".to_owned(),
-        Some(network) if network.is_closed() => "Network: none".to_owned(),
-        Some(network) => {
-            let hosts = network.allowed_domains.join(", ");
-            let asks = "you are asked about any other host";
-            visible::line(&match (network.allowed_domains.is_empty(), network.ask_unknown) {
-                (true, _) => format!("Network: {asks}"),
-                (false, true) => format!("Network: {hosts}; {asks}"),
-                (false, false) => format!("Network: {hosts}, and nothing else"),
-            })
-        }
-    });
-    sentences
-}
-
 fn catalog_row(known: &KnownServer) -> CatalogRow {
     let (from, package) = match &known.source {
         Source::Own { .. } => ("comes with IronCurtain".to_owned(), false),
@@ -361,92 +277,5 @@ fn catalog_row(known: &KnownServer) -> CatalogRow {
         needs: known.needs.clone(),
         settings: known.settings.clone(),
         package,
-    }
-}
-
-impl FoundUpdate {
-    pub(super) fn newest(version: String) -> Self {
-        Self { from: version, to: None, note: None, tools: Vec::new() }
-    }
-
-    pub(super) fn of(update: &Update) -> Self {
-        let note = update.not_compared.as_ref();
-        Self {
-            from: update.from.clone(),
-            to: Some(update.to.clone()),
-            note: note.map(|problem| format!("Not compared, so review each of its tools: {problem}")),
-            tools: update.tools.iter().map(change_in_words).collect(),
-        }
-    }
-}
-
-fn change_in_words(change: &ToolChange) -> String {
-    let short = |text: &str| visible::line(&visible::head(text, DESCRIPTION));
-    match change {
-        ToolChange::Added { name, description } => {
-            format!("{}: new, refused until you review it: {}", short(name), short(description))
-        }
-        ToolChange::Removed { name } => format!("{}: removed", short(name)),
-        ToolChange::Changed { name, description, arguments, hints } => {
-            let mut parts = Vec::new();
-            if let Some((before, after)) = description {
-                parts.push(format!(
-                    "description was \u{201c}{}\u{201d}, now \u{201c}{}\u{201d}",
-                    short(before),
-                    short(after)
-                ));
-            }
-            parts.extend(arguments.then(|| "takes other arguments".to_owned()));
-            parts.extend(hints.then(|| "changed its hints about what it modifies or destroys".to_owned()));
-            format!("{}: {}", short(name), parts.join("; "))
-        }
-    }
-}
-
-impl ProposedTools {
-    pub(super) fn of(draft: &Draft, changes: &AnnotationChanges) -> Self {
-        let tools = draft.tools.iter().zip(&changes.tools).map(|(tool, (_, change))| {
-            let (left_out, arguments) = match &tool.proposal {
-                Proposal::Unsupported { reason } => (Some(visible::line(reason)), [].as_slice()),
-                Proposal::Annotated { arguments, .. } => (None, arguments.as_slice()),
-            };
-            let meanings = arguments.iter().map(|argument| ProposedMeaning {
-                name: visible::line(&argument.name),
-                roles: argument
-                    .roles
-                    .iter()
-                    .filter(|role| **role != Role::None)
-                    .map(|role| role.name())
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                sure: argument.confidence.name(),
-                reason: visible::line(&visible::head(&argument.reason, DESCRIPTION)),
-            });
-            ProposedTool {
-                name: visible::line(&tool.listed.name),
-                left_out,
-                change: change_word(change),
-                differs: differences(change),
-                arguments: meanings.collect(),
-            }
-        });
-        Self { tools: tools.collect(), gone: changes.unlisted_removed.clone(), changes: !changes.is_empty() }
-    }
-}
-
-/// Describes the differences between a tool's stored and proposed annotations.
-fn differences(change: &AnnotationChange) -> Vec<String> {
-    let AnnotationChange::Changed { schema_changed, arguments } = change else { return Vec::new() };
-    let schema = schema_changed.then(|| "the server changed the description of its arguments".to_owned());
-    schema.into_iter().chain(arguments.iter().map(|words| visible::line(words))).collect()
-}
-
-fn change_word(change: &AnnotationChange) -> &'static str {
-    match change {
-        AnnotationChange::Added => "new",
-        AnnotationChange::Unchanged => "unchanged",
-        AnnotationChange::Changed { .. } => "changed",
-        AnnotationChange::Removed => "will be refused",
-        AnnotationChange::StillUnannotated => "stays refused",
     }
 }

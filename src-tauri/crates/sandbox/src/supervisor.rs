@@ -14,6 +14,7 @@ mod lines;
 mod namespaces;
 mod owner;
 mod served;
+mod server_stdio;
 mod start;
 mod streams;
 mod terminal;
@@ -36,9 +37,10 @@ pub(crate) use bwrap::find_bwrap;
 pub(crate) use terminal::{ForegroundCommand, NAME, run_in_foreground};
 
 use self::{
-    bwrap::{Bwrap, InheritedDescriptors, take_streams},
+    bwrap::{Bwrap, InheritedDescriptors},
     lines::{ControlLines, write_message},
     owner::SandboxOwner,
+    server_stdio::take_streams,
     start::start,
     streams::{StreamError, Streams},
 };

@@ -44,7 +44,7 @@ pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     say(&table)?;
     let mut node = command("node");
     node.args(["--test", "--test-reporter=tap", &format!("--test-name-pattern={DRAWING}")]);
-    let page = output(node.args(["tests/window/front.browser.js", "tests/window/pages.browser.js"]))?;
+    let page = output(node.args(["tests/window/activity.browser.js", "tests/window/pages.browser.js"]))?;
     let mut drawing = "The page:\n".to_owned();
     for start in DRAWN {
         let line =

@@ -1,18 +1,19 @@
 //! Connects and disconnects a client.
 
+mod move_servers;
+
 use super::client_command::ClientCommand;
 use super::record::Record;
 use super::survey::{command_line, entries};
 use super::{ClientError, ClientTarget, Clients};
-use crate::catalog::{GivenSecrets, UntrustedEntryError, ValidatedEntry, validate};
-use crate::file_edit::{self, FileEditError};
+use crate::catalog::{GivenSecrets, UntrustedEntryError};
+use crate::file_edit::FileEditError;
 use crate::plain_secrets::{self, PlainSecret};
-use crate::servers_file::ServersFile;
 use ironcurtain_client_config::{Edit, FoundClient, KnownClient, SettingsEntry, ShimSelection, StartCommand};
 use ironcurtain_config::{Config, Servers, read};
 use ironcurtain_paths::atomic_file;
 use ironcurtain_secrets::Secret;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -115,14 +116,6 @@ impl ClientChange {
     pub fn redacted_servers_diff(&self) -> Option<String> {
         self.servers.as_ref().map(|(_, edit)| plain_secrets::redact(edit.diff(), &self.hidden))
     }
-}
-
-/// A client's servers that are moved to IronCurtain's configuration.
-struct MovedServers {
-    servers: (PathBuf, Edit),
-    secrets: Vec<PlainSecret>,
-    names: Vec<String>,
-    unmoved: Vec<UnmovedEntry>,
 }
 
 impl Clients {
@@ -320,71 +313,6 @@ impl Clients {
             record.remove(&change.file, &change.names, &change.edit)?;
         }
         Ok(())
-    }
-
-    /// Converts a client's entries to entries in IronCurtain's configuration.
-    fn move_servers<'a>(
-        &self,
-        entries: impl Iterator<Item = &'a SettingsEntry>,
-        with_secrets: bool,
-        given: &GivenSecrets,
-    ) -> Result<MovedServers, ClientError> {
-        let servers = ServersFile::open(&self.home)?;
-        let mut text = servers.text.clone();
-        let existing = servers.servers(&text)?;
-        let (mut names, mut unmoved) = (Vec::new(), Vec::new());
-        for entry in entries {
-            match to_server_entry(entry, &existing, given) {
-                Err(reason) => unmoved.push(UnmovedEntry { name: entry.name.clone(), reason }),
-                Ok(value) => {
-                    if let Some(value) = value {
-                        text = file_edit::set(&servers.file, &text, &[entry.name.as_str()], &value)?;
-                    }
-                    names.push(entry.name.clone());
-                }
-            }
-        }
-        let mut secrets = Vec::new();
-        if with_secrets {
-            (text, secrets) = plain_secrets::extract_secrets(&servers.file, &text, |name| {
-                names.iter().any(|moved| moved == name)
-            })?;
-        }
-        let text = servers.validate(text)?;
-        let ServersFile { file, before, .. } = servers;
-        let after = Some(text).filter(|_| !names.is_empty()).or_else(|| before.clone());
-        Ok(MovedServers { servers: (file, Edit { before, after }), secrets, names, unmoved })
-    }
-}
-
-/// Converts a client's entry to an `mcp-servers.json` entry. Returns `None` if the same server is already configured.
-fn to_server_entry(
-    entry: &SettingsEntry,
-    existing: &Servers,
-    given: &GivenSecrets,
-) -> Result<Option<Value>, UnmovedReason> {
-    let Some(launch) = &entry.launch else {
-        return Err(entry.url.clone().map_or(UnmovedReason::Unknown, UnmovedReason::Remote));
-    };
-    let words = std::iter::once(&launch.command).chain(&launch.args).chain(launch.env.values());
-    if let Some(word) = words.into_iter().find(|word| word.contains("${")) {
-        return Err(UnmovedReason::Variable(word.clone()));
-    }
-    match existing.find(Some(&entry.name)) {
-        Some(same) if same.command == launch.command && same.args == launch.args => Ok(None),
-        Some(other) => Err(UnmovedReason::Taken(other.command_line())),
-        None => {
-            let fields = [
-                ("command", json!(launch.command)),
-                ("args", json!(launch.args)),
-                ("env", json!(launch.env)),
-            ];
-            let fields = fields.into_iter().filter(|(key, _)| *key != "env" || !launch.env.is_empty());
-            let entry = fields.map(|(key, value)| (key.to_owned(), value)).collect();
-            let ValidatedEntry { mut entry, .. } = validate(entry, given)?;
-            entry.insert("unannotated".to_owned(), json!("ask"));
-            Ok(Some(Value::Object(entry)))
-        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! - INVARIANT: a root is journaled before it becomes writable, and a move to quarantine is journaled before it
 //!   happens.
 
+mod owner;
+
 use std::{
     borrow::Cow,
     collections::BTreeMap,
@@ -11,9 +13,9 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     sync::atomic::AtomicU64,
-    time::{Duration, Instant},
 };
 
+use owner::{Owner, lock};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -71,14 +73,6 @@ enum JournalLine<'a> {
         finding: Cow<'a, Finding>,
         draft: Cow<'a, str>,
     },
-}
-
-/// Process that owns a journal.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Owner {
-    pid: u32,
-    /// Start time in clock ticks since boot. Distinguishes the process from a later process with the same id.
-    started: u64,
 }
 
 /// Journal that a killed process left behind.
@@ -255,57 +249,6 @@ impl Journal {
     }
 }
 
-impl Owner {
-    /// Looks up a running process by id. Zombies are ignored, because they have already closed their files.
-    fn find(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may contain spaces. Fields after it are numbered from 3 in `proc_pid_stat(5)`.
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-        let state = fields.next()?;
-        let started = fields.nth(18)?.parse().ok()?;
-        (!matches!(state, "Z" | "X")).then_some(Self { pid, started })
-    }
-
-    /// Returns `true` if the last recorded owner of a journal is running.
-    fn is_running(path: &Path) -> bool {
-        let text = fs::read_to_string(path).unwrap_or_default();
-        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let mut is_running = None;
-        for line in lines {
-            match line {
-                // Earlier versions journaled only the process id.
-                JournalLine::Begin { pid, .. } => is_running = Some(Self::find(pid).is_some()),
-                JournalLine::Owner(owner) => is_running = Some(Self::find(owner.pid) == Some(owner)),
-                JournalLine::Open { .. }
-                | JournalLine::Close { .. }
-                | JournalLine::Approved { .. }
-                | JournalLine::Replaced { .. }
-                | JournalLine::Drafted { .. }
-                | JournalLine::Found { .. }
-                | JournalLine::Restored { .. } => {}
-            }
-        }
-        is_running.unwrap_or(true)
-    }
-}
-
-/// Locks a journal. Returns `false` if a running process owns it.
-///
-/// A child of a killed owner can hold the lock until the child calls `exec`. After the owner has exited, this function
-/// therefore waits for the lock.
-fn lock(file: &File, path: &Path) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            return true;
-        }
-        if Owner::is_running(path) || Instant::now() > deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 impl UnfinishedJournal {
     fn add(&mut self, line: JournalLine<'_>) {
         match line {
@@ -330,101 +273,4 @@ impl UnfinishedJournal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Writes a journal owned by `owner` and spawns a child that keeps holding the lock after this process closes the
-    /// file.
-    fn held_by_child(dir: &Path, owner: Owner) -> (PathBuf, std::process::Child) {
-        let Journal { file, path } = Journal::create(dir, "s", &AutostartRules::default()).unwrap();
-        let journal = Journal { file, path: path.clone() };
-        journal.write(&JournalLine::Owner(owner)).unwrap();
-        let mut child = std::process::Command::new("cat");
-        let inherited = journal.file.try_clone().unwrap();
-        let child = child.stdin(std::process::Stdio::piped()).stdout(inherited).spawn().unwrap();
-        (path, child)
-    }
-
-    #[test]
-    fn waits_for_a_lock_held_by_a_child_of_an_exited_owner() {
-        let dir = tempfile::tempdir().unwrap();
-        let own = Owner::find(std::process::id()).unwrap();
-        let reused = Owner { started: own.started + 1, ..own };
-        let (path, mut child) = held_by_child(dir.path(), reused);
-        let taker = std::thread::spawn(move || Journal::adopt(path).unwrap());
-        drop(child.stdin.take());
-        assert!(child.wait().unwrap().success());
-        assert!(taker.join().unwrap().is_some());
-    }
-
-    #[test]
-    fn journal_of_a_running_owner_is_not_taken() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, mut child) = held_by_child(dir.path(), Owner::find(std::process::id()).unwrap());
-        assert!(Journal::adopt(path).unwrap().is_none());
-        drop(child.stdin.take());
-        assert!(child.wait().unwrap().success());
-    }
-
-    #[test]
-    fn journal_without_a_begin_line_is_left_unchanged() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s~1.json");
-        fs::write(&path, "{\"line\":\"beg").unwrap();
-        assert!(Journal::adopt(path.clone()).unwrap().is_none());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"line\":\"beg");
-    }
-
-    #[test]
-    fn incomplete_last_line_is_removed_and_the_rest_is_taken_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let begun = Journal::create(dir.path(), "s", &AutostartRules::default()).unwrap();
-        begun.log_approved("/home/u/a").unwrap();
-        (&begun.file).write_all(b"{\"line\":\"named\",\"pa").unwrap();
-        let path = begun.path.clone();
-        release(begun);
-        for _ in 0..2 {
-            let unfinished = Journal::adopt(path.clone()).unwrap().unwrap();
-            assert_eq!(
-                (unfinished.name.as_str(), unfinished.approved.as_slice()),
-                ("s", &["/home/u/a".to_owned()][..])
-            );
-            assert_eq!(unfinished.findings, []);
-            release(unfinished.journal);
-        }
-    }
-
-    /// Unlocks the journal before closing it, because a child forked by a concurrent test shares the lock until it
-    /// calls `exec`.
-    fn release(journal: Journal) {
-        flock(&journal.file, FlockOperation::Unlock).unwrap();
-    }
-
-    #[test]
-    fn zombie_is_not_an_owner() {
-        let mut child = std::process::Command::new("true").spawn().unwrap();
-        // Waits for the child to exit without reaping it.
-        let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
-        let id = rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&child));
-        rustix::process::waitid(id, options).unwrap();
-        assert_eq!(Owner::find(child.id()), None);
-        child.wait().unwrap();
-    }
-
-    #[test]
-    fn numbers_are_never_reused_and_existing_ones_are_skipped() {
-        let dir = tempfile::tempdir().unwrap();
-        let begun = || Journal::create(dir.path(), "s", &AutostartRules::default()).unwrap();
-        let first = begun().path;
-        fs::remove_file(&first).unwrap();
-        let second = begun().path;
-        assert_ne!(second, first);
-        let number = |path: &Path| -> u64 {
-            path.to_str().unwrap().rsplit_once('~').unwrap().1.strip_suffix(".json").unwrap().parse().unwrap()
-        };
-        for taken in number(&second) + 1..number(&second) + 50 {
-            fs::write(dir.path().join(format!("s~{taken}.json")), "").unwrap();
-        }
-        assert!(number(&begun().path) >= number(&second) + 50);
-    }
-}
+mod tests;

@@ -5,9 +5,12 @@
 //!   omitted. Unreported files are still handled.
 
 mod config_repair;
+mod content_recheck;
 mod events;
 mod folder_check;
 mod judge;
+mod quarantining;
+mod redirects;
 mod watched_sandbox;
 
 use std::{

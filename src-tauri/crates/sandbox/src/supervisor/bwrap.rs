@@ -6,65 +6,42 @@
 //!   [`enter`](crate::enter). Meanwhile, the other mounts are prepared. The server starts when both are done.
 //! - The gate is a socket pair. Only `enter` holds the other end. A successful `exec` closes that end.
 
+mod frame;
+mod spawn;
+
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{self, Read, Seek, Write},
+    io::{self, Read, Write},
     os::{
-        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::net::UnixStream,
     },
-    path::PathBuf,
-    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
-    mount::{MountFlags, mount},
-    net::sockopt::set_socket_passcred,
-    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
-    process::{
-        Pid, PidfdFlags, Signal, getgid, getuid, kill_process_group, pidfd_open,
-        set_parent_process_death_signal,
-    },
-    stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
+    fs::{Mode, OFlags, open},
+    process::{Pid, Signal, kill_process_group},
 };
+pub(super) use spawn::InheritedDescriptors;
+pub(crate) use spawn::find_bwrap;
 
 use super::{SupervisorStartError, owner::SandboxOwner, served::ServedView, tun::ServedTun};
 use crate::{
     argv::{self, Descriptors},
-    cgroup::{self, CgroupLimits},
     connector::{Connections, Connector},
     enter::{GO, READY},
     fd_passing,
-    host::{HOSTS_FILE, HostTree},
-    mount_plan::MountPlan,
+    host::HostTree,
     mounts::{InitialMounts, InitialMountsChild, SandboxNamespaces},
     outcome::FAILED,
-    seccomp,
     spec::Spec,
-    sys::process::NO_DESCRIPTOR,
-    sys::{
-        self,
-        process::{NamespaceInit, spawn_namespace_init},
-    },
+    sys::{self, process::NamespaceInit},
 };
 
 const TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Descriptors that bubblewrap inherits. This process closes its copies afterwards.
-pub(super) struct InheritedDescriptors {
-    /// Standard streams of the server.
-    pub(super) streams: [OwnedFd; 3],
-    /// Socket over which the proxy's listener is sent.
-    pub(super) egress: Option<OwnedFd>,
-    /// Inner end of the run link.
-    pub(super) link: Option<OwnedFd>,
-    /// `cgroup.procs` of the sandbox's control group, and the limits of the group.
-    pub(super) group: Option<(OwnedFd, CgroupLimits)>,
-}
 
 /// Bubblewrap process. Dropping it kills the sandbox.
 #[derive(Debug)]
@@ -96,101 +73,6 @@ pub(super) struct Bwrap {
 }
 
 impl Bwrap {
-    /// Starts bubblewrap, which waits for its options. Also hides the paths of `hidden` in bubblewrap's own mount
-    /// namespace.
-    pub(super) fn start(
-        spec: &Spec,
-        inherited: &InheritedDescriptors,
-        hidden: MountPlan,
-    ) -> Result<Self, SupervisorStartError> {
-        let own_program = File::open("/proc/self/exe")?;
-        let seccomp = [memory_file()?, memory_file()?, memory_file()?];
-        let (passwd, group, resolver, hosts) =
-            (memory_file()?, memory_file()?, memory_file()?, memory_file()?);
-        let (info, info_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
-        let (options_theirs, options) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
-        let (messages, messages_theirs) =
-            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(io::Error::from)?;
-        let (frame, frame_theirs) = frame_pipe()?;
-        let (gate, gate_theirs) = UnixStream::pair()?;
-        set_socket_passcred(&gate, true).map_err(io::Error::from)?;
-        let numbers = Descriptors {
-            info: info_theirs.as_raw_fd(),
-            frame: frame_theirs.as_raw_fd(),
-            seccomp: seccomp.each_ref().map(AsRawFd::as_raw_fd),
-            passwd: passwd.as_raw_fd(),
-            group: group.as_raw_fd(),
-            resolver: resolver.as_raw_fd(),
-            hosts: hosts.as_raw_fd(),
-        };
-
-        let mut command = Command::new(find_bwrap().ok_or(SupervisorStartError::NoBwrap)?);
-        // The program is executed by descriptor, because its path may not be visible in the sandbox.
-        let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
-        command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
-        command.args(inherited.streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
-        command.arg(gate_theirs.as_raw_fd().to_string());
-        command.args([&inherited.egress, &inherited.link].map(|passed| {
-            passed.as_ref().map_or(NO_DESCRIPTOR.to_owned(), |passed| passed.as_raw_fd().to_string())
-        }));
-        command.arg(serde_json::to_string(spec.view.sockets())?);
-        command.arg(serde_json::to_string(&spec.limits)?);
-        command.arg(spec.reports_connections().to_string());
-        command.arg(spec.working_dir()).args(&spec.argv);
-        command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(messages_theirs));
-        let mut needed = vec![own_program.as_fd(), options_theirs.as_fd(), passwd.as_fd(), group.as_fd()];
-        needed.extend([
-            resolver.as_fd(),
-            hosts.as_fd(),
-            info_theirs.as_fd(),
-            frame_theirs.as_fd(),
-            gate_theirs.as_fd(),
-        ]);
-        needed.extend(seccomp.iter().map(AsFd::as_fd));
-        needed.extend(
-            inherited.streams.iter().chain(&inherited.egress).chain(&inherited.link).map(AsFd::as_fd),
-        );
-        sys::process::inherit(&mut command, &needed);
-        let control_group =
-            inherited.group.as_ref().map(|(cgroup_procs, _)| cgroup_procs.try_clone()).transpose()?;
-        sys::process::prepare(&mut command, move || {
-            let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
-            joined.and_then(|()| prepare_namespace_init(&hidden)).inspect_err(|error| {
-                // The message goes to the complaints pipe. It is more precise than the errno that the parent receives.
-                let _ = writeln!(io::stderr(), "{error}");
-            })
-        });
-        let child = spawn_namespace_init(&mut command)?;
-        let exit_fd = pidfd_open(child.pid(), PidfdFlags::empty()).map_err(io::Error::from)?;
-        let started = Self {
-            child,
-            exit_fd,
-            numbers,
-            options: Some(options.into()),
-            frame,
-            gate,
-            server: None,
-            info: info.into(),
-            messages: messages.into(),
-            namespace: None,
-            mounts_child: None,
-            connector: None,
-            view: None,
-            tun: None,
-        };
-        // Bubblewrap reads these files only after its options.
-        let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
-        fill(passwd, argv::passwd(spec, uid, gid).as_bytes())?;
-        fill(group, argv::group(uid, gid).as_bytes())?;
-        fill(resolver, argv::resolv_conf().as_bytes())?;
-        // Without the file, only the sandbox's own names are in it.
-        fill(hosts, argv::hosts_file(&std::fs::read_to_string(HOSTS_FILE).unwrap_or_default()).as_bytes())?;
-        for (file, program) in seccomp.into_iter().zip(seccomp::programs(spec.unix_sockets)?) {
-            fill(file, &program)?;
-        }
-        Ok(started)
-    }
-
     /// Writes bubblewrap's options.
     pub(super) fn write_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), SupervisorStartError> {
         let mut words = argv::bwrap_argv(spec, host, self.numbers).join("\0");
@@ -231,7 +113,7 @@ impl Bwrap {
         own_tmp: bool,
     ) -> Result<(SandboxNamespaces, BTreeMap<String, u64>), SupervisorStartError> {
         self.wait_for(PollFd::new(&self.frame, PollFlags::OUT), owner)?;
-        if !is_complete(&self.frame)? {
+        if !frame::is_complete(&self.frame)? {
             return Err(self.setup_failed());
         }
         let first = self.first_process()?;
@@ -380,67 +262,4 @@ fn read_messages(mut messages: &File) -> String {
     let mut output = [0; 4096];
     let count = messages.read(&mut output).unwrap_or_default();
     String::from_utf8_lossy(output.get(..count).unwrap_or_default()).trim().to_owned()
-}
-
-/// Creates a pipe that a single byte fills so that its write end becomes writable when bubblewrap reads that byte.
-/// Returns the write end first.
-fn frame_pipe() -> io::Result<(File, OwnedFd)> {
-    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    fcntl_setpipe_size(&write, 1)?;
-    let mut write = File::from(write);
-    write.write_all(&[GO])?;
-    Ok((write, read))
-}
-
-/// Returns `true` if bubblewrap has read the byte.
-fn is_complete(frame: &File) -> io::Result<bool> {
-    let mut polled = [PollFd::new(frame, PollFlags::OUT)];
-    poll(&mut polled, Some(&Timespec::default()))?;
-    let [polled] = polled;
-    Ok(polled.revents().contains(PollFlags::OUT))
-}
-
-/// Prepares the forked child before it executes bubblewrap as the init of its pid namespace.
-fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
-    // If the supervisor dies before this call, the gate stays closed, so the server never starts and the child exits.
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    sys::signals::unblock()?;
-    // Prevents later mounts on the host from propagating into the sandbox.
-    sys::process::enter_private_mount_namespace()?;
-    hidden.apply()?;
-    // Bubblewrap looks up its children in `/proc`, which must match its pid namespace.
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount(c"proc", c"/proc", c"proc", flags, None)?;
-    Ok(())
-}
-
-/// Takes the server's standard streams from this process and replaces them with `/dev/null`.
-pub(super) fn take_streams() -> io::Result<[OwnedFd; 3]> {
-    let streams = [dup_above(stdin())?, dup_above(stdout())?, dup_above(stderr())?];
-    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    dup2_stdin(&null)?;
-    dup2_stdout(&null)?;
-    dup2_stderr(&null)?;
-    Ok(streams)
-}
-
-fn dup_above(stream: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    Ok(rustix::io::fcntl_dupfd_cloexec(stream, 3)?)
-}
-
-fn memory_file() -> io::Result<File> {
-    Ok(memfd_create(c"ironcurtain", MemfdFlags::CLOEXEC)?.into())
-}
-
-/// Writes a file and rewinds it for the process that inherits the descriptor.
-fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
-    file.write_all(content)?;
-    file.rewind()
-}
-
-/// Finds `bwrap` in the system's directories. Ignores `PATH`.
-pub(crate) fn find_bwrap() -> Option<PathBuf> {
-    let candidates =
-        ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
-    candidates.into_iter().map(PathBuf::from).find(|path| path.is_file())
 }

@@ -21,9 +21,10 @@ use rustix::{
 
 use super::{
     IDLE_TIME, SupervisorStartError,
-    bwrap::{Bwrap, InheritedDescriptors, take_streams},
+    bwrap::{Bwrap, InheritedDescriptors},
     exit_code,
     owner::SandboxOwner,
+    server_stdio::take_streams,
     start::start,
     streams::Streams,
     wait,

@@ -1,30 +1,27 @@
 //! Judges the file at a path and acts on the verdict.
 
-use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
+use std::{cell::OnceCell, os::fd::OwnedFd};
 
-use rustix::fs::{Mode, OFlags, openat, readlinkat};
-
-use super::{Watcher, folder_check::NEW_FOLDER_BOUNDS, watched_sandbox::WatchedSandbox};
+use super::{
+    Watcher,
+    folder_check::NEW_FOLDER_BOUNDS,
+    redirects::{RedirectTarget, has_no_symlinks, redirect_target},
+    watched_sandbox::WatchedSandbox,
+};
 use crate::{
     autostart::{
         AutostartMode, ChangeKind, Finding,
         baseline::{BaselineDifference, MAX_KEPT_LEN, read_bounded},
-        budget::total_size,
         content::{FileVersions, judge},
         file_stamp::FileStamp,
-        folder_walk::{display_path, is_folder},
+        folder_walk::is_folder,
         git,
         name_table::{ContentCheck, KnownName, RunVerdict},
-        name_text::{from_os_bytes, from_os_path, to_os_str},
-        paths::{file_name, parent},
-        quarantine::QuarantineSlot,
-        reopened_folders::{open_folder, open_reopening},
+        paths::file_name,
     },
     nofollow::is_at_or_below,
 };
 
-/// Maximum number of files whose content is rechecked periodically.
-const MAX_CONTENTS: usize = 200;
 /// Maximum length of a reported diff in bytes.
 const MAX_DIFFERENCE_LEN: usize = 4 << 10;
 
@@ -147,43 +144,6 @@ impl Watcher {
         if strict && verdict == RunVerdict::Reported { RunVerdict::Automatic } else { verdict }
     }
 
-    /// Starts rechecking a file that is judged by its content, because a program may still be writing to it.
-    pub(super) fn watch_content(&mut self, dir: &OwnedFd, path: &str) {
-        if self.contents.len() < MAX_CONTENTS {
-            self.contents.insert(path.to_owned(), self.digest(dir, path));
-        }
-        if let Ok(file) = openat(
-            dir,
-            &*to_os_str(file_name(path)),
-            OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-            Mode::empty(),
-        ) && let Err(error) = self.queue.watch_content(path, &file)
-        {
-            self.report_once(path, "watch", error.to_string());
-        }
-    }
-
-    /// Rechecks files that are judged by their content, because writes through `mmap` cause no events.
-    pub(super) fn recheck_contents(&mut self) {
-        self.last_recheck = Instant::now();
-        for path in self.contents.keys().cloned().collect::<Vec<_>>() {
-            let Ok(dir) = open_folder(parent(&path)) else {
-                self.contents.remove(&path);
-                continue;
-            };
-            let now = self.digest(&dir, &path);
-            if now.is_none() {
-                self.contents.remove(&path);
-            } else if self.contents.insert(path.clone(), now) != Some(now) {
-                self.check_file(&dir, &path);
-            }
-        }
-    }
-
-    fn digest(&self, dir: &OwnedFd, path: &str) -> Option<u64> {
-        Some(self.digests.hash_one(read_bounded(dir, file_name(path), git::MAX_LEN)?))
-    }
-
     /// Applies the verdicts on a path. Returns `true` if the file was quarantined.
     fn apply_decisions<'a>(
         &mut self,
@@ -230,113 +190,6 @@ impl Watcher {
             sandbox.add_autostart_file(path, finding);
         }
         false
-    }
-
-    /// Quarantines a path, or the nearest folder above it that can be moved, and reports this to the sandboxes
-    /// `names`. The move counts against the limit for `counted`.
-    pub(super) fn quarantine(
-        &mut self,
-        dir: &OwnedFd,
-        path: &str,
-        counted: &str,
-        when: &str,
-        names: &[&str],
-    ) -> bool {
-        let (mut target_path, mut moved) = (path, self.quarantine_one(dir, path, when, names));
-        if moved.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
-            && let Some((folder, moved_to)) = self.quarantine_parent(path, when, names)
-        {
-            (target_path, moved) = (folder, Ok(moved_to));
-        }
-        let (finding, was_moved) = match moved {
-            Ok(moved_to) => {
-                self.count_move(counted, total_size(&moved_to), names);
-                (
-                    Finding::Quarantined { path: display_path(target_path), moved_to, when: when.to_owned() },
-                    true,
-                )
-            }
-            // Another process has removed the file.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
-            Err(error) => {
-                let reason =
-                    format!("failed to move the new file `{}` to quarantine: {error}", display_path(path));
-                (Finding::Unfinished { reason }, false)
-            }
-        };
-        for name in names {
-            if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                sandbox.autostart_files.remove(path);
-                sandbox.report(finding.clone());
-            }
-        }
-        was_moved
-    }
-
-    fn quarantine_one(
-        &mut self,
-        dir: &OwnedFd,
-        path: &str,
-        when: &str,
-        names: &[&str],
-    ) -> std::io::Result<String> {
-        let slot = QuarantineSlot::new(&self.state, path)?;
-        let moved_to = from_os_path(&slot.path_for(file_name(path)));
-        let finding = Finding::Quarantined { path: display_path(path), moved_to, when: when.to_owned() };
-        for name in names {
-            if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                // Ignores the error: the finding is lost only if this process is killed.
-                let _ = sandbox.journal.log_finding(&finding);
-            }
-        }
-        if self.is_exhausted(names) {
-            slot.disarm(dir, file_name(path))
-        } else {
-            slot.move_in(dir, file_name(path))
-        }
-    }
-
-    /// Returns `true` if the budget of any of these sandboxes' sessions is used up.
-    pub(super) fn is_exhausted(&mut self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.budgets.for_sandbox(name).is_exhausted())
-    }
-
-    /// Counts a quarantined file for these sandboxes' sessions.
-    pub(super) fn count_move(&mut self, counted: &str, bytes: u64, names: &[&str]) {
-        let mut sessions = std::collections::BTreeMap::new();
-        for name in names {
-            let session = name.split_once('.').map_or(*name, |(session, _)| session);
-            let limit = *sessions
-                .entry(session)
-                .or_insert_with(|| self.budgets.for_sandbox(name).count(counted, bytes));
-            if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                sandbox.apply_limit(counted, limit);
-            }
-        }
-    }
-
-    /// Quarantines the nearest new folder above a path. Used for files that cannot be moved alone, for example in a
-    /// renamed folder of another user. Existing folders are never moved.
-    fn quarantine_parent<'a>(
-        &mut self,
-        path: &'a str,
-        when: &str,
-        names: &[&str],
-    ) -> Option<(&'a str, String)> {
-        let mut folder = parent(path);
-        while self.is_in_root(folder) && !self.is_root(folder) {
-            let is_new = |sandbox: &WatchedSandbox| {
-                sandbox.roots_containing(folder).any(|(_, baseline)| baseline.is_new_or_moved(folder))
-            };
-            if self.sandboxes.values().any(is_new)
-                && let Ok((dir, _reopened)) = open_reopening(parent(folder))
-                && let Ok(moved_to) = self.quarantine_one(&dir, folder, when, names)
-            {
-                return Some((folder, moved_to));
-            }
-            folder = parent(folder);
-        }
-        None
     }
 }
 
@@ -385,50 +238,6 @@ impl WatchedSandbox {
             .any(|(_, baseline)| baseline.is_new_folder(folder))
             .then(|| folder.to_owned())
     }
-}
-
-/// Target of a file that redirects git to another folder.
-enum RedirectTarget {
-    /// No folder, for example because the file is incomplete.
-    Nothing,
-    At(String),
-    Unknown,
-}
-
-fn redirect_target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> RedirectTarget {
-    let link;
-    let text = match now {
-        Some(now) => std::str::from_utf8(now).ok(),
-        None => {
-            link = readlinkat(dir, &*to_os_str(file_name(path)), Vec::new())
-                .ok()
-                .map(|link| from_os_bytes(link.as_bytes()));
-            link.as_deref()
-        }
-    };
-    let Some(text) = text else { return RedirectTarget::Unknown };
-    let text = text.trim_end_matches(['\n', '\r']);
-    let target = if file_name(path).eq_ignore_ascii_case(".git") && now.is_some() {
-        text.strip_prefix("gitdir:").map(str::trim_start)
-    } else {
-        Some(text)
-    };
-    match target {
-        _ if text.is_empty() => RedirectTarget::Nothing,
-        // Git ignores a `.git` file without `gitdir:`.
-        None => RedirectTarget::Nothing,
-        Some(target) => {
-            git::resolve(parent(path), target).map_or(RedirectTarget::Unknown, RedirectTarget::At)
-        }
-    }
-}
-
-/// Returns `true` if the existing part of a path contains no symlinks.
-fn has_no_symlinks(path: &str) -> bool {
-    path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]).all(|end| {
-        let metadata = path.get(..end).map(|path| std::fs::symlink_metadata(&*to_os_str(path)));
-        !metadata.is_some_and(|metadata| metadata.is_ok_and(|metadata| metadata.is_symlink()))
-    })
 }
 
 /// Returns a line diff, or `None` if either version is too long or not UTF-8.
