@@ -22,6 +22,7 @@ use ironcurtain_protocol::Request;
 use ironcurtain_testkit::measurements::time;
 use ironcurtain_testkit::programs::{built, is_root};
 use project::{BENCH_STEPS, Project, Step};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -50,6 +51,9 @@ fn main() -> anyhow::Result<()> {
     let base = dir.path().canonicalize()?;
     let home = Home::under(&base.join("ic"), &base.join("person"));
     home.prepare()?;
+    // The highest limit, so that no question is denied automatically.
+    let unlimited_questions = json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 });
+    std::fs::write(home.config.join("config.json"), unlimited_questions.to_string())?;
     project.create(&home.user_home)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let options = DaemonOptions { home: home.clone(), programs: built(), allow_root: is_root() };
