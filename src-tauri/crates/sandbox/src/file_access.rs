@@ -46,6 +46,11 @@ pub enum FromView {
         /// `false` if the kernel did not drop a file's cached pages in time.
         complete: bool,
     },
+    /// Programs have read these files for the first time, below folders from [`ToView::PermitReading`].
+    Read {
+        /// Absolute paths, without symlinks.
+        paths: Vec<String>,
+    },
     /// The folder can be mounted. Until [`ToView::Mounted`], no request waits in a way that would block the mount.
     Reserved {
         /// Number of the reservation.
@@ -66,12 +71,20 @@ pub enum ToView {
     },
     /// Permits one more access without asking the user.
     Permit(PermittedAccess),
+    /// Permits reading all files in one more folder without asking the user.
+    PermitReading {
+        /// Absolute path of the folder, without symlinks.
+        folder: String,
+    },
     /// Replaces all accesses that are permitted without asking the user.
     Permissions {
         /// Version number, repeated in [`FromView::Applied`].
         version: u64,
         /// All permitted accesses.
         permitted: Vec<PermittedAccess>,
+        /// Folders whose files may all be read.
+        #[serde(default)]
+        readable: Vec<String>,
     },
     /// Reserves a folder for mounting, once no waiting request would block the mount. Replaces an earlier reservation.
     Reserve {

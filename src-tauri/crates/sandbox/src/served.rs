@@ -8,6 +8,7 @@
 
 mod gate;
 mod programs;
+mod reads;
 
 use std::{
     io,

@@ -8,6 +8,7 @@
 mod access_request;
 mod asked_folders;
 mod asking;
+mod folder_reads;
 mod holders;
 mod judge;
 mod link;
@@ -70,6 +71,8 @@ pub struct ServedFiles {
     startup: StartupFiles,
     pid: u32,
     calls: Box<CallsInProgress>,
+    /// `true` if pausing stops the sandbox's programs, as in a run.
+    is_frozen_when_paused: bool,
     /// Counters of decisions.
     pub counts: Arc<AccessCounts>,
     permissions: Permissions,
@@ -123,6 +126,8 @@ pub struct ServedFilesOptions {
     pub pid: u32,
     /// Returns the calls that questions list.
     pub calls: Box<CallsInProgress>,
+    /// `true` if pausing stops the sandbox's programs, as in a run.
+    pub is_frozen_when_paused: bool,
     /// Counters of decisions.
     pub counts: Arc<AccessCounts>,
 }
@@ -152,6 +157,7 @@ impl ServedFiles {
             closed,
             pid,
             calls,
+            is_frozen_when_paused,
             counts,
         } = options;
         let files = Self {
@@ -175,6 +181,7 @@ impl ServedFiles {
             closed,
             pid,
             calls,
+            is_frozen_when_paused,
             counts,
             to_sandbox,
             to_view,

@@ -4,6 +4,7 @@
 //!   identifies them before any of their files is accessed.
 
 use std::{
+    collections::HashMap,
     fs,
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
@@ -23,13 +24,10 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Mount table of this process, and the time when it was read.
 #[derive(Debug, Default)]
-pub(crate) struct FileSystems(Mutex<Option<(Instant, Vec<Mount>)>>);
+pub(crate) struct FileSystems(Mutex<Option<(Instant, Mounts)>>);
 
-#[derive(Debug, PartialEq, Eq)]
-struct Mount {
-    path: PathBuf,
-    is_served: bool,
-}
+/// Mount points, and whether the file system that is mounted there last is served.
+type Mounts = HashMap<PathBuf, bool>;
 
 impl FileSystems {
     /// Returns `true` if the file system at an absolute path is served. Returns `false` for every path if the mount
@@ -46,16 +44,15 @@ impl FileSystems {
     }
 }
 
-/// Returns `true` if the mount that contains `path` is served. This is the deepest mount above `path` or, if several
-/// have the same mount point, the last of them.
-fn serves(mounts: &[Mount], path: &Path) -> bool {
-    let containing = mounts.iter().filter(|mount| path.starts_with(&mount.path));
-    containing.max_by_key(|mount| mount.path.as_os_str().len()).is_some_and(|mount| mount.is_served)
+/// Returns `true` if the mount that contains `path` is served. This is the mount at the path or at the nearest folder above
+/// it.
+fn serves(mounts: &Mounts, path: &Path) -> bool {
+    path.ancestors().find_map(|above| mounts.get(above)).is_some_and(|is_served| *is_served)
 }
 
 /// Parses mountinfo lines (`proc_pid_mountinfo(5)`). The fifth field is the mount point, and the first field after `-`
-/// is the type.
-fn parse(table: &[u8]) -> Vec<Mount> {
+/// is the type. A later mount covers an earlier one with the same mount point.
+fn parse(table: &[u8]) -> Mounts {
     let lines = table.split(|byte| *byte == b'\n');
     lines
         .filter_map(|line| {
@@ -63,7 +60,7 @@ fn parse(table: &[u8]) -> Vec<Mount> {
             let path = unescape(fields.nth(4)?);
             let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
             let is_served = SERVED_TYPES.iter().any(|served| served.as_bytes() == kind);
-            Some(Mount { path: PathBuf::from(std::ffi::OsString::from_vec(path)), is_served })
+            Some((PathBuf::from(std::ffi::OsString::from_vec(path)), is_served))
         })
         .collect()
 }
@@ -98,7 +95,7 @@ mod tests {
         assert!(serves("/home/u") && serves("/mnt") && serves("/mnt/the share/local/x") && serves("/procs"));
         assert!(!serves("/mnt/the share") && !serves("/mnt/the share/x") && !serves("/proc/1"));
         assert!(!serves("/over/x"));
-        assert!(!super::serves(&[], Path::new("/home/u")));
+        assert!(!super::serves(&Mounts::new(), Path::new("/home/u")));
     }
 
     #[test]

@@ -17,36 +17,43 @@ use crate::nodes::FileId;
 /// Time after which the inodes of hidden paths are looked up again.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Hidden paths and their inodes.
+/// Hidden paths and their inodes. All paths are relative to the root, and are found by their hash: every request looks for
+/// its path and the folders above it.
 #[derive(Debug)]
 pub(crate) struct Hidden {
-    /// Hidden absolute paths without symlinks.
-    paths: Vec<PathBuf>,
-    /// Absolute paths of mount points, which are visible even inside a hidden folder.
-    mount_points: Vec<PathBuf>,
+    /// Hidden paths without symlinks.
+    paths: HashSet<PathBuf>,
+    /// Hidden paths and all folders above them.
+    above_hidden: HashSet<PathBuf>,
+    /// Mount points, which are visible even inside a hidden folder, and all folders above them.
+    above_mount_points: HashSet<PathBuf>,
     files: Mutex<Option<(Instant, HashSet<FileId>)>>,
 }
 
 impl Hidden {
-    pub(crate) fn new(paths: Vec<PathBuf>, mount_points: Vec<PathBuf>) -> Self {
-        Self { paths, mount_points, files: Mutex::new(None) }
+    /// Creates the collection from absolute paths.
+    pub(crate) fn new(paths: &[PathBuf], mount_points: &[PathBuf]) -> Self {
+        Self {
+            paths: relative(paths).map(Path::to_owned).collect(),
+            above_hidden: with_folders_above(paths),
+            above_mount_points: with_folders_above(mount_points),
+            files: Mutex::new(None),
+        }
     }
 
     /// Returns `true` if `path`, relative to the root, is a mount point or above one.
     pub(crate) fn is_above_mount_point(&self, path: &Path) -> bool {
-        self.mount_points.iter().any(|mount_point| {
-            mount_point.strip_prefix("/").is_ok_and(|mount_point| mount_point.starts_with(path))
-        })
+        self.above_mount_points.contains(path)
     }
 
     /// Returns `true` if `path`, relative to the root, is hidden or below a hidden path.
     pub(crate) fn contains_path(&self, path: &Path) -> bool {
-        self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| path.starts_with(hidden)))
+        path.ancestors().any(|above| self.paths.contains(above))
     }
 
     /// Returns `true` if `path` is hidden or contains a hidden path.
     pub(crate) fn has_hidden_below(&self, path: &Path) -> bool {
-        self.paths.iter().any(|hidden| hidden.strip_prefix("/").is_ok_and(|hidden| hidden.starts_with(path)))
+        self.above_hidden.contains(path)
     }
 
     /// Returns `true` if the file is at a hidden path.
@@ -60,9 +67,19 @@ impl Hidden {
     }
 
     fn read(&self) -> HashSet<FileId> {
-        let stat = self.paths.iter().filter_map(|path| std::fs::symlink_metadata(path).ok());
+        let paths = self.paths.iter().map(|path| Path::new("/").join(path));
+        let stat = paths.filter_map(|path| std::fs::symlink_metadata(path).ok());
         stat.map(|stat| FileId::new(&stat)).collect()
     }
+}
+
+fn relative(paths: &[PathBuf]) -> impl Iterator<Item = &Path> {
+    paths.iter().filter_map(|path| path.strip_prefix("/").ok())
+}
+
+/// Returns absolute paths and all folders above them, relative to the root.
+fn with_folders_above(paths: &[PathBuf]) -> HashSet<PathBuf> {
+    relative(paths).flat_map(Path::ancestors).map(Path::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -71,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_mount_point_makes_only_itself_and_the_folders_above_it_visible() {
-        let hidden = Hidden::new(vec!["/ours".into()], vec!["/ours/sessions/a/sandbox".into()]);
+        let hidden = Hidden::new(&["/ours".into()], &["/ours/sessions/a/sandbox".into()]);
         for visible in ["ours", "ours/sessions", "ours/sessions/a", "ours/sessions/a/sandbox"] {
             assert!(hidden.is_above_mount_point(Path::new(visible)), "{visible}");
         }

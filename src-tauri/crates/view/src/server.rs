@@ -68,7 +68,7 @@ impl FileServer {
         let server = Server::start(
             device,
             options.root.into(),
-            Hidden::new(options.hidden, options.mount_points),
+            Hidden::new(&options.hidden, &options.mount_points),
             options.gate,
             [options.owner, options.group],
         )?;

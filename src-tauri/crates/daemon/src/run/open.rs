@@ -239,6 +239,7 @@ impl Run {
             closed: HiddenPaths::default(),
             pid,
             calls: Box::new(Vec::new),
+            is_frozen_when_paused: true,
             counts: Arc::default(),
         });
         let run =

@@ -16,6 +16,7 @@ use std::{
 use ironcurtain_view::{AccessKind, AskedAccess, FileServer, Gate, Reservation, Ticket, WantedAccess};
 
 use super::programs::programs;
+use super::reads::Reads;
 use crate::{
     autostart::{autostart_condition, leads_to_programs},
     file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
@@ -27,10 +28,29 @@ const WITHDRAW_DELAY: Duration = Duration::from_secs(1);
 /// Maximum number of questions queued for sending.
 const MAX_QUEUED: usize = 8192;
 
+/// Permissions that the trusted process has sent.
+#[derive(Debug, Default)]
+struct Permissions {
+    accesses: HashSet<PermittedAccess>,
+    /// Folders whose files may all be read.
+    readable: HashSet<String>,
+}
+
+impl Permissions {
+    /// Returns `true` if the file is below a readable folder.
+    fn is_readable(&self, path: &str) -> bool {
+        let above = Path::new(path).ancestors().skip(1);
+        !self.readable.is_empty()
+            && above.filter_map(Path::to_str).any(|folder| self.readable.contains(folder))
+    }
+}
+
 /// Connection to the trusted process, and the permissions that it has sent.
 #[derive(Debug)]
 pub(super) struct ChannelGate {
-    permitted: RwLock<HashSet<PermittedAccess>>,
+    permitted: RwLock<Permissions>,
+    /// Files that were read below readable folders.
+    reads: Reads,
     questions: Mutex<OpenQuestions>,
     /// Notified when the last request that was waiting for a question's answer gives up.
     abandoned: Condvar,
@@ -71,6 +91,7 @@ impl ChannelGate {
         let (question_sender, question_queue) = mpsc::sync_channel(MAX_QUEUED);
         let gate = Arc::new(Self {
             permitted: RwLock::default(),
+            reads: Reads::default(),
             questions: Mutex::default(),
             abandoned: Condvar::new(),
             connection: Mutex::new(connection),
@@ -81,6 +102,8 @@ impl ChannelGate {
         thread::Builder::new()
             .name("questions".into())
             .spawn(move || sending.send_questions(&question_queue))?;
+        let reporting = gate.clone();
+        thread::Builder::new().name("reads".into()).spawn(move || reporting.report_reads())?;
         let withdrawing = gate.clone();
         thread::Builder::new().name("withdrawals".into()).spawn(move || withdrawing.withdraw_abandoned())?;
         Ok(gate)
@@ -90,6 +113,13 @@ impl ChannelGate {
     fn send_questions(&self, questions: &Receiver<QueuedQuestion>) {
         for QueuedQuestion { id, path, access, process } in questions {
             self.send(&FromView::Ask { id, path, access, programs: programs(process) });
+        }
+    }
+
+    /// Reports the files that were read below readable folders.
+    fn report_reads(&self) {
+        while let Some(paths) = self.reads.next_report() {
+            self.send(&FromView::Read { paths });
         }
     }
 
@@ -133,9 +163,11 @@ impl ChannelGate {
         for line in BufReader::new(connection).lines() {
             match serde_json::from_str(&line?)? {
                 ToView::Answer { id, answer } => self.answer(id, answer),
-                ToView::Permit(access) => drop(self.permitted().insert(access)),
-                ToView::Permissions { version, permitted } => {
-                    *self.permitted() = permitted.into_iter().collect();
+                ToView::Permit(access) => drop(self.permitted().accesses.insert(access)),
+                ToView::PermitReading { folder } => drop(self.permitted().readable.insert(folder)),
+                ToView::Permissions { version, permitted, readable } => {
+                    let accesses = permitted.into_iter().collect();
+                    *self.permitted() = Permissions { accesses, readable: readable.into_iter().collect() };
                     let complete = view.revoke();
                     self.send(&FromView::Applied { version, complete });
                 }
@@ -162,7 +194,8 @@ impl ChannelGate {
 
     /// Denies all pending and future requests.
     pub(super) fn deny_all(&self) {
-        self.permitted().clear();
+        *self.permitted() = Permissions::default();
+        self.reads.close();
         let mut questions = self.questions();
         questions.is_closed = true;
         // Dropping the tickets denies their requests.
@@ -181,7 +214,7 @@ impl ChannelGate {
         }
     }
 
-    fn permitted(&self) -> RwLockWriteGuard<'_, HashSet<PermittedAccess>> {
+    fn permitted(&self) -> RwLockWriteGuard<'_, Permissions> {
         self.permitted.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -202,7 +235,11 @@ impl Gate for ChannelGate {
         let Some(path) = access.path.to_str() else { return false };
         let permitted = self.permitted.read().unwrap_or_else(PoisonError::into_inner);
         let mut wanted = access_of(access.kind).included_in().iter();
-        wanted.any(|access| permitted.contains(&PermittedAccess { path: path.to_owned(), access: *access }))
+        let is_permitted = |access: &FileAccess| {
+            permitted.accesses.contains(&PermittedAccess { path: path.to_owned(), access: *access })
+        };
+        let is_read = access.kind == AccessKind::Read;
+        wanted.any(is_permitted) || (is_read && permitted.is_readable(path) && self.reads.add(path))
     }
 
     fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket) {

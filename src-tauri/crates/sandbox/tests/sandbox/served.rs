@@ -89,7 +89,8 @@ impl Shell {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (apply, applied) = mpsc::channel();
         let (reserve, reserved) = mpsc::channel();
-        let (reading, noted) = (view.try_clone().unwrap(), asked.clone());
+        let reads = Arc::new(Mutex::new(Vec::new()));
+        let (reading, noted, noted_reads) = (view.try_clone().unwrap(), asked.clone(), reads.clone());
         thread::spawn(move || {
             for line in BufReader::new(&reading).lines() {
                 match serde_json::from_str(&line.unwrap()).unwrap() {
@@ -104,6 +105,7 @@ impl Shell {
                         }
                     }
                     FromView::Withdraw { .. } => {}
+                    FromView::Read { paths } => noted_reads.lock().unwrap().extend(paths),
                     // Ignores the error: not every test waits for the reservation.
                     FromView::Reserved { number } => _ = reserve.send(number),
                     FromView::Applied { version, complete } => {
@@ -124,6 +126,7 @@ impl Shell {
             view,
             control,
             asked,
+            reads,
             applied,
             reserved,
             ended,
@@ -157,9 +160,19 @@ impl Shell {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 
+    /// Returns the files that were reported as read below readable folders.
+    fn reads(&self) -> Vec<String> {
+        self.reads.lock().unwrap().clone()
+    }
+
     /// Replaces the permissions and waits until they are in force.
     fn permit(&self, version: u64, permitted: Vec<PermittedAccess>) {
-        tell(&self.view, &ToView::Permissions { version, permitted });
+        self.permit_all(version, permitted, vec![]);
+    }
+
+    /// Replaces the permissions and readable folders, and waits until they are in force.
+    fn permit_all(&self, version: u64, permitted: Vec<PermittedAccess>, readable: Vec<String>) {
+        tell(&self.view, &ToView::Permissions { version, permitted, readable });
         assert_eq!(self.applied.recv_timeout(TIMEOUT).unwrap(), version);
     }
 

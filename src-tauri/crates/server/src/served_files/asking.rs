@@ -200,13 +200,8 @@ impl ServedFiles {
             self.record_denial(wanted, &Denial::invalid(FILE_LIMIT_REACHED), judged).await;
             return Some(AccessAnswer::Denied);
         }
-        let reason = permit.reason();
-        let mut entry = self.entry(wanted, judged, Event::Decision, "allowed");
-        entry.policy_decision =
-            Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), &reason.rule, &reason.reason));
-        entry.policy_hash = Some(judged.snapshot.hash.clone());
-        entry.grant_id = permit.grants().first().cloned();
-        if let Err(problem) = self.services.audit.record(entry).await {
+        let entry = self.allowed_entry(wanted, permit, judged);
+        if let Err(problem) = self.services.audit.record(entry.clone()).await {
             tracing::error!(%problem, "failed to record an allowed access; denying it");
             return Some(AccessAnswer::Denied);
         }
@@ -218,11 +213,22 @@ impl ServedFiles {
             return Some(AccessAnswer::Once);
         }
         let versions = JudgedVersions { grants: judged.grants_version, snapshot: &judged.snapshot };
-        match self.permit(wanted.clone(), versions) {
+        let readable = judged.readable.clone().map(|folder| (folder, entry));
+        match self.permit((wanted.clone(), readable), versions) {
             PermitResult::Permitted => Some(AccessAnswer::Permitted),
             // If there are too many permitted accesses, the next round denies this access.
             PermitResult::Outdated | PermitResult::Full => None,
         }
+    }
+
+    fn allowed_entry(&self, wanted: &PermittedAccess, permit: &Permit, judged: &JudgedAccess) -> Entry {
+        let reason = permit.reason();
+        let mut entry = self.entry(wanted, judged, Event::Decision, "allowed");
+        entry.policy_decision =
+            Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), &reason.rule, &reason.reason));
+        entry.policy_hash = Some(judged.snapshot.hash.clone());
+        entry.grant_id = permit.grants().first().cloned();
+        entry
     }
 
     /// Asks the user once. Returns the values approved for this access only, or `None` if the access must be judged

@@ -7,7 +7,8 @@ use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_judging::{InspectedCall, JudgingContext};
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
 use ironcurtain_policy::{
-    AllowedBy, Denial, DeniedBy, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict,
+    AllowedBy, Denial, DeniedBy, FileOperation, GrantKind, PendingApproval, Permit, ServerReach, Unannotated,
+    Verdict,
 };
 use ironcurtain_sandbox::autostart::{self, AutostartCondition};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
@@ -24,6 +25,8 @@ pub(super) struct JudgedAccess {
     /// Condition under which other programs run the file automatically. Each change to such a file requires its own
     /// approval.
     pub(super) runs_later: Option<AutostartCondition>,
+    /// Folder around the file, if a grant for it allows a run to read all of its files. `None` if the view knows it.
+    pub(super) readable: Option<CanonicalPath>,
 }
 
 impl JudgedAccess {
@@ -72,7 +75,25 @@ impl ServedFiles {
                 }
             }
         };
-        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
+        let readable = match &verdict {
+            Verdict::Allow(permit) if wanted.access == FileAccess::Read => {
+                self.readable_folder(permit, &table)
+            }
+            Verdict::Allow(_) | Verdict::Escalate(_) | Verdict::Deny(_) => None,
+        };
+        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later, readable }
+    }
+
+    /// Returns the folder of the grant that permits a read, if all files in the folder may be read. Returns `None` for a
+    /// server, because its reads must be denied while it is paused, and for a known folder.
+    fn readable_folder(&self, permit: &Permit, table: &GrantTable) -> Option<CanonicalPath> {
+        if !self.is_frozen_when_paused {
+            return None;
+        }
+        let is_used = |grant: &&StandingGrant| permit.grants().contains(&grant.id);
+        let files = table.grants.iter().filter(is_used).find_map(StandingGrant::files)?;
+        let is_new = files.kind == GrantKind::Folder && !self.permissions.is_readable(&files.path);
+        (is_new && self.may_read_all(&files.path, table)).then(|| files.path.clone())
     }
 
     /// Returns a denial if the server's entry makes the path inaccessible, or if changing the folder would affect a
@@ -125,14 +146,23 @@ impl ServedFiles {
     /// Returns `true` if everything in a folder may be read, changed and deleted without asking the user. Blocks while
     /// the path is resolved.
     pub(super) fn may_change_all(&self, folder: &CanonicalPath, table: &GrantTable) -> bool {
+        self.allows_all(folder, &[FileOperation::Change, FileOperation::Delete], table)
+    }
+
+    /// Returns `true` if everything in a folder may be read without asking the user. Blocks while the path is resolved.
+    pub(super) fn may_read_all(&self, folder: &CanonicalPath, table: &GrantTable) -> bool {
+        self.allows_all(folder, &[FileOperation::Read], table)
+    }
+
+    fn allows_all(&self, folder: &CanonicalPath, operations: &[FileOperation], table: &GrantTable) -> bool {
         let context = self.judging(&self.services.snapshot(), table);
         // The view hides inaccessible paths, and a mount would show them.
         if self.overlapping(folder, &context.snapshot).is_some() {
             return false;
         }
         let arguments = arguments(folder.as_str());
-        [FileOperation::Change, FileOperation::Delete].into_iter().all(|operation| {
-            let located = context.plan_folder(operation, &arguments).and_then(|plan| plan.locate(&context));
+        operations.iter().all(|operation| {
+            let located = context.plan_folder(*operation, &arguments).and_then(|plan| plan.locate(&context));
             located.is_ok_and(|located| {
                 let is_same = located.paths.iter().all(|found| found.path == *folder);
                 is_same && matches!(context.judge(located).verdict, Verdict::Allow(_))
@@ -235,7 +265,8 @@ pub(super) fn operation(access: FileAccess) -> FileOperation {
     }
 }
 
-fn arguments(path: &str) -> Arc<Map<String, Value>> {
+/// Returns the arguments of an access to a path.
+pub(super) fn arguments(path: &str) -> Arc<Map<String, Value>> {
     let path = (FileOperation::PATH.to_owned(), Value::String(path.to_owned()));
     Arc::new(Map::from_iter([path]))
 }

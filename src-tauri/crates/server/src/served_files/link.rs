@@ -27,6 +27,8 @@ pub(super) async fn serve(
     // Write concurrently, because the view may stop reading until its questions have been read.
     let mut writing = pin!(write(to, to_view));
     let mut lines = Lines::new(from, MAX_LEN);
+    let (reads, reports) = mpsc::unbounded_channel();
+    let mut recording = pin!(files.record_reads(reports));
     // Dropping the set withdraws the questions.
     let (mut asking, mut open) = (JoinSet::new(), HashMap::<u64, AbortHandle>::new());
     loop {
@@ -35,7 +37,11 @@ pub(super) async fn serve(
                 let line = match line? {
                     Some(Line::Whole(line, _)) => line,
                     Some(Line::TooLong { .. } | Line::NoMemory { .. }) => return Err(io::ErrorKind::InvalidData.into()),
-                    None => return Ok(()),
+                    None => {
+                        drop(reads);
+                        recording.await;
+                        return Ok(());
+                    }
                 };
                 match serde_json::from_slice(&line)? {
                     FromView::Ask { id, path, access, programs } => {
@@ -48,6 +54,8 @@ pub(super) async fn serve(
                         });
                         open.insert(id, answering);
                     }
+                    // Sending fails only after `recording` has ended, which it does not before.
+                    FromView::Read { paths } => _ = reads.send(paths),
                     FromView::Withdraw { id } => {
                         open.remove(&id).iter().for_each(AbortHandle::abort);
                     }
@@ -68,6 +76,7 @@ pub(super) async fn serve(
                     open.remove(&id);
                 }
             }
+            () = &mut recording => {}
             written = &mut writing => return written,
         }
     }

@@ -1,11 +1,15 @@
 //! Accesses that a file view permits without asking the user.
 //!
 //! - INVARIANT: an access is added only if grants and policy are unchanged since it was judged. After each change to
-//!   the grants or the policy, all accesses are judged again, and those that are no longer allowed are removed.
+//!   the grants or the policy, all accesses are judged again, and those that are no longer allowed are removed. The same
+//!   applies to readable folders.
 
 use super::ServedFiles;
+use super::folder_reads::FolderReads;
 use super::mounts::GrantedMounts;
+use ironcurtain_audit::Entry;
 use ironcurtain_config::PolicySnapshot;
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::Verdict;
 use ironcurtain_sandbox::file_access::{PermittedAccess, ToView};
 use std::collections::HashSet;
@@ -22,6 +26,7 @@ const MAX_PATHS_LEN: usize = 16 << 20;
 #[derive(Debug)]
 pub(super) struct Permissions {
     permitted: Mutex<PermittedAccesses>,
+    reads: FolderReads,
     applied: watch::Sender<u64>,
 }
 
@@ -30,6 +35,8 @@ struct PermittedAccesses {
     accesses: HashSet<PermittedAccess>,
     /// Total length of the paths.
     length: usize,
+    /// Folders whose files may all be read.
+    readable: HashSet<CanonicalPath>,
 }
 
 impl PermittedAccesses {
@@ -80,13 +87,23 @@ impl Permissions {
     pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
         let mut all = PermittedAccesses::default();
         permitted.for_each(|access| _ = all.insert(access));
-        Self { permitted: Mutex::new(all), applied: watch::Sender::new(0) }
+        Self { permitted: Mutex::new(all), reads: FolderReads::default(), applied: watch::Sender::new(0) }
     }
 
     /// Returns `true` if the access is not permitted and no further access can be added.
     pub(super) fn is_full(&self, access: &PermittedAccess) -> bool {
         let permitted = self.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         !permitted.has_room_for(access)
+    }
+
+    /// Returns `true` if all files in the folder may be read.
+    pub(super) fn is_readable(&self, folder: &CanonicalPath) -> bool {
+        self.permitted.lock().unwrap_or_else(PoisonError::into_inner).readable.contains(folder)
+    }
+
+    /// Returns the readable folders that the view was sent, with entries for the files in them.
+    pub(super) fn reads(&self) -> &FolderReads {
+        &self.reads
     }
 
     /// Records that the file view has applied the permissions of this version.
@@ -100,8 +117,13 @@ impl Permissions {
 }
 
 impl ServedFiles {
-    /// Permits an access until it is revoked.
-    pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> PermitResult {
+    /// Permits an access, and reading the files in a folder, until they are revoked. The folder comes with the entry that
+    /// records the access.
+    pub(super) fn permit(
+        &self,
+        (access, readable): (PermittedAccess, Option<(CanonicalPath, Entry)>),
+        judged: JudgedVersions<'_>,
+    ) -> PermitResult {
         let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_current = self.services.grants.now().version == judged.grants
             && Arc::ptr_eq(&self.services.snapshot(), judged.snapshot);
@@ -112,6 +134,12 @@ impl ServedFiles {
             return PermitResult::Full;
         }
         self.send_to_view(ToView::Permit(access));
+        if let Some((folder, entry)) = readable
+            && permitted.readable.insert(folder.clone())
+        {
+            self.send_to_view(ToView::PermitReading { folder: folder.as_str().to_owned() });
+            self.permissions.reads.add(folder, entry);
+        }
         PermitResult::Permitted
     }
 
@@ -150,15 +178,36 @@ impl ServedFiles {
     /// have also been judged by such grants.
     fn judge_again(&self, version: u64) {
         let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = permitted().accesses.clone();
+        let (before, readable) = {
+            let permitted = permitted();
+            (permitted.accesses.clone(), permitted.readable.clone())
+        };
         // Judging is slow and must not block the opening of files, so release the lock.
         let allowed = |access: &PermittedAccess| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_));
         let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();
+        let table = self.services.grants.now();
+        let unreadable: Vec<CanonicalPath> =
+            readable.into_iter().filter(|folder| !self.may_read_all(folder, &table)).collect();
         let mut permitted = permitted();
         ended.iter().for_each(|access| permitted.remove(access));
+        unreadable.iter().for_each(|folder| _ = permitted.readable.remove(folder));
+        self.send_permissions(version, &permitted);
+    }
+
+    /// Requires each further read to be judged, because reads cannot be recorded.
+    pub(super) fn end_readable_folders(&self) {
+        let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        permitted.readable.clear();
+        // The view repeats the version that it has applied last or will apply next.
+        let version = *self.permissions.applied.borrow();
+        self.send_permissions(version, &permitted);
+    }
+
+    fn send_permissions(&self, version: u64, permitted: &PermittedAccesses) {
         self.send_to_view(ToView::Permissions {
             version,
             permitted: permitted.accesses.iter().cloned().collect(),
+            readable: permitted.readable.iter().map(|folder| folder.as_str().to_owned()).collect(),
         });
     }
 

@@ -93,6 +93,7 @@ impl ServedProcess {
             closed,
             pid,
             calls: Box::new(move || calls()),
+            is_frozen_when_paused: false,
             counts: options.counts.clone(),
         });
         let serving = ServingFiles::start(&files, view, for_view);

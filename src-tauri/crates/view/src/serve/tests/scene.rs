@@ -98,7 +98,7 @@ impl Scene {
         let hidden = vec![PathBuf::from("/secret"), dir.path().join("secret")];
         let device = Arc::new(FakeKernel(Mutex::new(sender)));
         let ids = [rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()];
-        let server = Server::start(device, root, Hidden::new(hidden, vec![]), gate.clone(), ids).unwrap();
+        let server = Server::start(device, root, Hidden::new(&hidden, &[]), gate.clone(), ids).unwrap();
         Self { dir, server, gate, written, last: std::cell::Cell::new(0) }
     }
 
