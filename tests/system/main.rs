@@ -80,6 +80,7 @@ mod runs_commands;
 mod runs_locks;
 mod runs_mounts;
 mod runs_questions;
+mod runs_reading;
 mod runs_undo;
 mod sampling;
 mod scripted;

@@ -92,7 +92,7 @@ impl ServedFiles {
         }
         let is_used = |grant: &&StandingGrant| permit.grants().contains(&grant.id);
         let files = table.grants.iter().filter(is_used).find_map(StandingGrant::files)?;
-        let is_new = files.kind == GrantKind::Folder && !self.permissions.is_readable(&files.path);
+        let is_new = files.kind == GrantKind::Tree && !self.permissions.is_readable(&files.path);
         (is_new && self.may_read_all(&files.path, table)).then(|| files.path.clone())
     }
 

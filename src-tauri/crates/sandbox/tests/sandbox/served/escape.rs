@@ -46,7 +46,7 @@ fn a_sandbox_with_a_stopped_view_ends() {
     assert_eq!(shell.ended.recv_timeout(TIMEOUT).unwrap().signal, Some(9));
     all_programs_end(&mut shell);
     // The process dies with the supervisor even though it is stopped.
-    crate::harness::eventually("the view has exited", || !fs::exists(format!("/proc/{view}")).unwrap());
+    eventually("the view has exited", || !fs::exists(format!("/proc/{view}")).unwrap());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn two_hundred_programs_wait_without_holding_others_up() {
     let view = view_process(&shell);
     let threads = status(&view, "Threads:");
     assert_eq!(shell.run("for i in $(seq 200); do cat docs/a & done"), "status 0\n");
-    crate::harness::eventually("a question is asked", || !shell.asked.lock().unwrap().is_empty());
+    eventually("a question is asked", || !shell.asked.lock().unwrap().is_empty());
     assert_eq!(shell.run("cat docs/b notes.txt; ls docs"), "docs/bnotes.txta\nb\nstatus 0\n");
     assert_eq!(status(&view, "Threads:"), threads);
     let asked = shell.asked().into_iter().filter(|(path, _)| path.ends_with("/a")).count();

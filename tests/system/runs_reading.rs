@@ -1,0 +1,118 @@
+//! Reading many files in a folder that the user allowed a run to read.
+
+use crate::runs::Shell;
+use crate::scripted_user::Next;
+use crate::world::{World, eventually, programs};
+use ironcurtain_consent::{Lifetime, Reach};
+use ironcurtain_protocol::ActivityView;
+use serde_json::{Value, json};
+use std::process::Command;
+use std::time::Duration;
+
+/// Timeout of each wait. Only a failing test reaches it.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Number of files in the folder.
+const FILES: usize = 40;
+
+/// Creates the folder `docs`, with numbered files and `shut/b`.
+fn create_files(world: &World) {
+    for number in 0..FILES {
+        world.file(&format!("docs/{number}"), &format!("{number}\n"));
+    }
+    world.file("docs/shut/b", "old\n");
+    world.file("project/own", "own");
+}
+
+/// Returns a policy with these rules, followed by one that escalates everything else.
+fn policy(rules: &[Value]) -> String {
+    let ask = json!({ "name": "ask", "description": "d", "principle": "p", "reason": "r", "then": "escalate", "if": {} });
+    let rules: Vec<&Value> = rules.iter().chain([&ask]).collect();
+    json!({ "schemaVersion": 1, "rules": rules }).to_string()
+}
+
+/// Returns a rule that denies reading in a folder.
+fn deny_reading(folder: &str) -> Value {
+    json!({ "name": "shut", "description": "d", "principle": "p", "reason": "r", "then": "deny",
+        "if": { "paths": { "roles": ["read-path"], "within": folder } } })
+}
+
+/// Returns the decisions about files in `docs`.
+fn decisions(world: &World) -> Vec<ActivityView> {
+    let docs = world.path("docs");
+    let docs = docs.to_str().unwrap();
+    let is_about_docs = |entry: &ActivityView| {
+        entry.event == "decision" && entry.paths.iter().any(|path| path.starts_with(docs))
+    };
+    world.activity().into_iter().filter(is_about_docs).collect()
+}
+
+#[test]
+fn each_file_of_an_allowed_folder_is_recorded_and_counted() {
+    let world = World::new();
+    create_files(&world);
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    let run = Command::new(programs().join("ironcurtain"))
+        .args(["run", "--verbose", "--", "/bin/sh", "-c", "cat ~/docs/* 2>/dev/null; cat ~/docs/7"])
+        .current_dir(world.path("project"))
+        .env("IRONCURTAIN_HOME", world.ours())
+        .env_remove("SSH_AUTH_SOCK")
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(run.stdout).unwrap().lines().count(), FILES + 1);
+    assert_eq!(world.user.asked().len(), 1);
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert!(said.contains(&format!("read {FILES} other files")), "{said}");
+    eventually("every file is recorded", TIMEOUT, || decisions(&world).len() == FILES);
+    for entry in decisions(&world) {
+        assert_eq!(
+            (entry.decision.as_deref(), entry.decided_by.as_deref(), entry.tool.as_deref()),
+            (Some("allow"), Some("grant"), Some("files/read")),
+            "{entry:?}"
+        );
+        assert_eq!(entry.paths.len(), 1, "{entry:?}");
+    }
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn a_rule_denies_a_part_of_an_allowed_folder() {
+    let world = World::with(|prepared| {
+        let policy = policy(&[deny_reading("~/docs/shut")]);
+        std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
+    });
+    create_files(&world);
+    let mut shell = Shell::start(&world, &world.path("project"));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(shell.run("cat ~/docs/0 ~/docs/1"), "0\n1\nstatus 0\n");
+    let denied = shell.run("cat ~/docs/shut/b");
+    assert!(denied.contains("Permission denied"), "{denied}");
+    assert_eq!(world.user.asked().len(), 1);
+}
+
+#[test]
+fn a_new_rule_and_a_revocation_end_reading_in_an_allowed_folder() {
+    for ends_by_rule in [true, false] {
+        let world = World::new();
+        create_files(&world);
+        let mut shell = Shell::start(&world, &world.path("project"));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        assert_eq!(shell.run("cat ~/docs/0; cat ~/docs/shut/b"), "0\nold\nstatus 0\n");
+        assert_eq!(shell.run("exec 7< ~/docs/shut/b"), "status 0\n");
+        if ends_by_rule {
+            let policy = policy(&[deny_reading("~/docs/shut")]);
+            std::fs::write(world.home.policy().join("compiled-policy.json"), policy).unwrap();
+            eventually("the rule is in force", TIMEOUT, || {
+                shell.run("cat ~/docs/shut/b").contains("Permission denied")
+            });
+            assert_eq!(shell.run("cat ~/docs/1"), "1\nstatus 0\n");
+        } else {
+            world.revoke_only_grant();
+            let denied = shell.run("cat ~/docs/1");
+            assert!(denied.contains("Permission denied"), "{denied}");
+        }
+        let held = shell.run("cat <&7");
+        assert!(held.contains("Input/output error"), "{held}");
+        assert_eq!(world.user.asked().len(), if ends_by_rule { 1 } else { 2 });
+    }
+}
