@@ -39,6 +39,8 @@ mod enter;
 #[cfg(target_os = "linux")]
 mod fd_passing;
 #[cfg(target_os = "linux")]
+mod folder_listing;
+#[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
 mod launch;

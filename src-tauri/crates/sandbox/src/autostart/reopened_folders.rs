@@ -13,6 +13,7 @@ use rustix::{
 };
 
 use super::name_text::to_os_str;
+use crate::folder_listing::open_for_listing;
 
 /// Maximum number of folders whose mode is restored. Folders beyond this limit stay accessible.
 const MAX_RESTORED: usize = 256;
@@ -45,7 +46,7 @@ impl ReopenedFolders {
         let ancestors = path.match_indices('/').map(|(at, _)| (at.max(1), ENTER_ONLY));
         for (end, needed) in ancestors.chain([(path.len(), FULL_ACCESS)]) {
             let folder = path.get(..end).unwrap_or_default();
-            if let Ok(folder) = open_as(&root, folder, OFlags::PATH, resolve) {
+            if let Ok(folder) = open_path(&root, folder, resolve) {
                 self.add_permissions(folder, needed);
             }
         }
@@ -57,7 +58,7 @@ impl ReopenedFolders {
         if let Ok(dir) = dir.try_clone() {
             self.add_permissions(dir, FULL_ACCESS);
         }
-        if let Ok(folder) = open_as(dir, name, OFlags::PATH, ResolveFlags::BENEATH) {
+        if let Ok(folder) = open_path(dir, name, ResolveFlags::BENEATH) {
             self.add_permissions(folder, FULL_ACCESS);
         }
     }
@@ -99,11 +100,12 @@ pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
 
 /// Opens a folder below `root` for listing. The path must not contain symlinks.
 pub(super) fn open_listed(root: impl AsFd, path: &str, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
-    open_as(root, path, OFlags::RDONLY | OFlags::NONBLOCK, resolve)
+    let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    open_for_listing(root, &to_os_str(path), OFlags::NOFOLLOW | OFlags::NONBLOCK, resolve)
 }
 
-fn open_as(root: impl AsFd, path: &str, access: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
-    let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+fn open_path(root: impl AsFd, path: &str, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(root, &*to_os_str(path), flags, Mode::empty(), resolve)
 }

@@ -13,9 +13,9 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fstat,
+        AtFlags, CWD, Dir, FileType, OFlags, ResolveFlags, fstat,
         inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
-        openat2, stat, statat,
+        stat, statat,
     },
     io::Errno,
     process::getuid,
@@ -23,6 +23,7 @@ use rustix::{
 
 use crate::{
     autostart::name_text::{from_os_bytes, to_os_str},
+    folder_listing::open_for_listing,
     nofollow::{is_at_or_below, open_nofollow},
 };
 
@@ -199,9 +200,8 @@ fn is_special_type(kind: FileType) -> bool {
 }
 
 fn open_folder(path: &str) -> Result<OwnedFd, FolderError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match openat2(CWD, &*to_os_str(path), flags, Mode::empty(), resolve) {
+    match open_for_listing(CWD, &to_os_str(path), OFlags::NOFOLLOW, resolve) {
         Ok(dir) => Ok(dir),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Err(FolderError::Inaccessible),
         Err(Errno::ACCESS | Errno::PERM) => {
