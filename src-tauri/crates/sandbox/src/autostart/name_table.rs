@@ -101,15 +101,26 @@ struct Lookup {
     last: HashSet<&'static str>,
     /// Maximum number of components in a name.
     max_depth: usize,
-    patterns: Vec<(NamePattern, KnownName)>,
+    /// Patterns with their positions in the list, by the last byte that a matching path must have; `None` for any.
+    patterns: HashMap<Option<u8>, Vec<ListedPattern>>,
+}
+
+/// Pattern of a listed name.
+struct ListedPattern {
+    /// Position in the list.
+    position: usize,
+    pattern: NamePattern,
+    known: KnownName,
 }
 
 static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
     let (names, last) = ([HashMap::new(), HashMap::new(), HashMap::new()], HashSet::new());
-    let mut lookup = Lookup { names, last, max_depth: 0, patterns: vec![] };
-    for listed in table::names() {
+    let mut lookup = Lookup { names, last, max_depth: 0, patterns: HashMap::new() };
+    for (position, listed) in table::names().enumerate() {
         if is_pattern(listed.pattern) {
-            lookup.patterns.push((NamePattern::new(listed.pattern), listed.known));
+            let pattern = NamePattern::new(listed.pattern);
+            let same_end = lookup.patterns.entry(pattern.last_byte()).or_default();
+            same_end.push(ListedPattern { position, pattern, known: listed.known });
             continue;
         }
         lookup.last.extend(listed.pattern.rsplit('/').next());
@@ -167,12 +178,14 @@ impl NameTable {
         };
         // The longest match is the most specific.
         let (depth, name) = longest_match(&lower, applies).unzip();
-        let patterns = LOOKUP.patterns.iter().filter(|(pattern, known)| {
+        let ends = [lower.bytes().next_back(), None];
+        let patterns = ends.iter().filter_map(|end| LOOKUP.patterns.get(end)).flatten();
+        let matching = patterns.filter(|ListedPattern { pattern, known, .. }| {
             depth.is_none_or(|depth| depth < pattern.depth())
                 && pattern.matches_end(&lower, &|above| applies(known.group.scope, above))
         });
-        let longest = patterns.max_by_key(|(pattern, _)| pattern.depth());
-        let found = longest.map(|(_, known)| *known).or(name);
+        let longest = matching.max_by_key(|listed| (listed.pattern.depth(), listed.position));
+        let found = longest.map(|listed| listed.known).or(name);
         found.filter(|known| !self.is_allowed(known) && !self.is_in_dependency(known, path))
     }
 

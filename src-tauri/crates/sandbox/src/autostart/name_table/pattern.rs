@@ -13,6 +13,11 @@ impl NamePattern {
         Self { parts: text.split('/').collect() }
     }
 
+    /// Returns the last byte of every path that the pattern matches, or `None` if the paths can end in any byte.
+    pub(super) fn last_byte(&self) -> Option<u8> {
+        self.parts.last().and_then(|part| part.bytes().next_back()).filter(|byte| *byte != b'*')
+    }
+
     /// Returns the minimum number of path components that the pattern matches.
     pub(super) fn depth(&self) -> usize {
         self.parts.iter().filter(|part| **part != "**").count()
@@ -75,6 +80,15 @@ mod tests {
         ] {
             assert!(!ends(pattern, path), "{pattern} {path}");
         }
+    }
+
+    #[test]
+    fn last_byte_is_that_of_every_match() {
+        let last = |pattern: &'static str| NamePattern::new(pattern).last_byte();
+        assert_eq!(
+            (last("a/*.pth"), last("**/x"), last("python*"), last("a/**")),
+            (Some(b'h'), Some(b'x'), None, None)
+        );
     }
 
     #[test]
