@@ -137,8 +137,9 @@ impl ServedFiles {
         if let Some((folder, entry)) = readable
             && permitted.readable.insert(folder.clone())
         {
+            // The view may report files as soon as it has the permission.
+            self.permissions.reads.add(folder.clone(), entry);
             self.send_to_view(ToView::PermitReading { folder: folder.as_str().to_owned() });
-            self.permissions.reads.add(folder, entry);
         }
         PermitResult::Permitted
     }
