@@ -164,8 +164,8 @@ function drawPage(snapshot) {
   if (control instanceof HTMLElement) control.focus();
   else keepFocus();
   state.focus = "";
-  // After this frame is on the screen.
-  setTimeout(loadPages, 0);
+  // After the first frame is on the screen.
+  if (loadingPages === null) setTimeout(loadPages, 0);
 }
 
 /**

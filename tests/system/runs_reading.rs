@@ -76,6 +76,24 @@ fn each_file_of_an_allowed_folder_is_recorded_and_counted() {
 }
 
 #[test]
+fn files_that_cannot_be_recorded_are_soon_denied() {
+    let world = World::new();
+    create_files(&world);
+    let mut shell = Shell::start(&world, &world.path("project"));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(shell.run("cat ~/docs/0 ~/docs/1"), "0\n1\nstatus 0\n");
+    eventually("both files are recorded", TIMEOUT, || decisions(&world).len() == 2);
+    std::fs::remove_file(world.home.audit().join("audit.jsonl")).unwrap();
+    // The first file after the removal may still be opened, because recording it fails afterwards.
+    shell.run("cat ~/docs/2");
+    eventually("a file is denied", TIMEOUT, || shell.run("cat ~/docs/3").contains("Permission denied"));
+    // The file that the question was about has a permission of its own, which is on record.
+    assert_eq!(shell.run("cat ~/docs/0"), "0\nstatus 0\n");
+    assert!(shell.run("cat ~/docs/1").contains("Permission denied"));
+    assert_eq!(world.user.asked().len(), 1);
+}
+
+#[test]
 fn a_rule_denies_a_part_of_an_allowed_folder() {
     let world = World::with(|prepared| {
         let policy = policy(&[deny_reading("~/docs/shut")]);

@@ -1,4 +1,4 @@
-// Permissions: granting beforehand, sorting, revoking, undoing a revocation or a denial, and clicks during updates.
+// The Permissions page: adding, sorting and revoking grants, undoing a revocation or a denial, and clicks while rows change.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -5,8 +5,8 @@
 //! few files.
 //!
 //! - Every sandbox is started through its command line, as a user does.
-//! - Questions are answered at once with yes for their folder, and not measured, except the time that a question takes in
-//!   `sandbox-bench`.
+//! - Questions are allowed at once, for their folder if it is offered. The question about the served folder is not part of
+//!   the times. `sandbox-bench` measures the time that a question takes.
 
 #[path = "run-bench/columns.rs"]
 mod columns;
@@ -14,7 +14,7 @@ mod columns;
 mod project;
 
 use anyhow::Context;
-use columns::{Column, Scene};
+use columns::{BenchHome, Column};
 use ironcurtain_config::home::Home;
 use ironcurtain_consent::{Answer, AnswerSlot, Consent, Lifetime, Question, Reach, WithdrawalReason};
 use ironcurtain_daemon::{DaemonOptions, start};
@@ -58,7 +58,7 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let options = DaemonOptions { home: home.clone(), programs: built(), allow_root: is_root() };
     let daemon = runtime.block_on(start(options, Arc::new(AllowFolders)))?;
-    let scene = Scene::new(&base, &home.user_home, arguments.next())?;
+    let scene = BenchHome::new(&base, &home.user_home, arguments.next())?;
     let table = table(&scene, &rounds)?;
     write!(std::io::stdout(), "{table}")?;
     runtime.block_on(async {
@@ -68,7 +68,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(scene: &Scene, rounds: &Rounds) -> anyhow::Result<String> {
+fn table(scene: &BenchHome, rounds: &Rounds) -> anyhow::Result<String> {
     let columns = Column::all(scene);
     let mut page = String::from("| command |");
     columns.iter().try_for_each(|column| write!(page, " {} |", column.name()))?;

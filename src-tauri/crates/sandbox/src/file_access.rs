@@ -46,10 +46,10 @@ pub enum FromView {
         /// `false` if the kernel did not drop a file's cached pages in time.
         complete: bool,
     },
-    /// Programs have read these files for the first time, below folders from [`ToView::PermitReading`].
+    /// A program is about to read this file for the first time, below a folder from [`ToView::PermitReading`].
     Read {
-        /// Absolute paths, without symlinks.
-        paths: Vec<String>,
+        /// Absolute path, without symlinks.
+        path: String,
     },
     /// The folder can be mounted. Until [`ToView::Mounted`], no request waits in a way that would block the mount.
     Reserved {

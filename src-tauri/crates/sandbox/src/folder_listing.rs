@@ -25,3 +25,19 @@ pub(crate) fn open_for_listing(
         opened => opened,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, fcntl_getfl};
+
+    #[test]
+    fn own_folder_keeps_its_access_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            open_for_listing(CWD, dir.path().join(name).as_os_str(), OFlags::NOFOLLOW, ResolveFlags::empty())
+        };
+        assert!(fcntl_getfl(open(".").unwrap()).unwrap().contains(OFlags::NOATIME));
+        assert_eq!(open("missing").unwrap_err(), Errno::NOENT);
+    }
+}

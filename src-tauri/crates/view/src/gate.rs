@@ -55,7 +55,7 @@ impl AskedFile {
 
 /// Decides on accesses. Called by several threads.
 pub trait Gate: Send + Sync + 'static {
-    /// Returns `true` if the access is currently permitted. Does not block.
+    /// Returns `true` if the access is currently permitted. Never waits for the user.
     fn permits(&self, access: &WantedAccess) -> bool;
 
     /// Asks the user for permission without waiting for the answer. `process` is the id of the requesting thread, for

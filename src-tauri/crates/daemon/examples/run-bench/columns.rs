@@ -22,9 +22,9 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    pub(crate) fn all(scene: &Scene) -> Vec<Self> {
+    pub(crate) fn all(home: &BenchHome) -> Vec<Self> {
         let mut all = vec![Self::Served, Self::Run, Self::Nothing, Self::Bubblewrap];
-        all.extend(scene.srt.is_some().then_some(Self::Srt));
+        all.extend(home.srt.is_some().then_some(Self::Srt));
         all
     }
 
@@ -39,15 +39,15 @@ impl Column {
     }
 }
 
-/// Folders and settings for all sandboxes.
-pub(crate) struct Scene {
+/// The user's home directory, with the project, and the settings for all sandboxes.
+pub(crate) struct BenchHome {
     home_dir: PathBuf,
     person: PathBuf,
     settings: PathBuf,
     srt: Option<String>,
 }
 
-impl Scene {
+impl BenchHome {
     /// Creates the settings for `srt`. The daemon's files are below `base`.
     pub(crate) fn new(base: &Path, person: &Path, srt: Option<String>) -> anyhow::Result<Self> {
         let settings = base.join("srt.json");

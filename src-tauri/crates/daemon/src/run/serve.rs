@@ -100,6 +100,13 @@ impl OpenedRun {
         }
         run.network.local().iter().for_each(|services| services.close());
         run.files.mark_exited();
+        // The view has exited too, so this completes once all files that it reported are recorded.
+        if tokio::time::timeout(EXIT_TIMEOUT, serving.disconnected()).await.is_err() {
+            tracing::error!(
+                session = run.id,
+                "the file view of a run is still connected; its last reads may not be recorded"
+            );
+        }
         drop(serving);
         following_pauses.abort();
         let status = exited.filter(|_| exited_by_itself).and_then(|exit| exit.status);

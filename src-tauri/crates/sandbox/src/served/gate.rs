@@ -49,7 +49,7 @@ impl Permissions {
 #[derive(Debug)]
 pub(super) struct ChannelGate {
     permitted: RwLock<Permissions>,
-    /// Files that were read below readable folders.
+    /// Files below readable folders that were reported.
     reads: Reads,
     questions: Mutex<OpenQuestions>,
     /// Notified when the last request that was waiting for a question's answer gives up.
@@ -102,8 +102,6 @@ impl ChannelGate {
         thread::Builder::new()
             .name("questions".into())
             .spawn(move || sending.send_questions(&question_queue))?;
-        let reporting = gate.clone();
-        thread::Builder::new().name("reads".into()).spawn(move || reporting.report_reads())?;
         let withdrawing = gate.clone();
         thread::Builder::new().name("withdrawals".into()).spawn(move || withdrawing.withdraw_abandoned())?;
         Ok(gate)
@@ -113,13 +111,6 @@ impl ChannelGate {
     fn send_questions(&self, questions: &Receiver<QueuedQuestion>) {
         for QueuedQuestion { id, path, access, process } in questions {
             self.send(&FromView::Ask { id, path, access, programs: programs(process) });
-        }
-    }
-
-    /// Reports the files that were read below readable folders.
-    fn report_reads(&self) {
-        while let Some(paths) = self.reads.next_report() {
-            self.send(&FromView::Read { paths });
         }
     }
 
@@ -195,7 +186,6 @@ impl ChannelGate {
     /// Denies all pending and future requests.
     pub(super) fn deny_all(&self) {
         *self.permitted() = Permissions::default();
-        self.reads.close();
         let mut questions = self.questions();
         questions.is_closed = true;
         // Dropping the tickets denies their requests.
@@ -223,10 +213,14 @@ impl ChannelGate {
     }
 
     fn send(&self, message: &FromView) {
-        let Ok(mut line) = serde_json::to_vec(message) else { return };
-        line.push(b'\n');
         // Ignores the error: if the trusted process has exited, `handle_messages` returns too.
-        let _ = self.connection.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line);
+        let _ = self.try_send(message);
+    }
+
+    fn try_send(&self, message: &FromView) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line)
     }
 }
 
@@ -238,8 +232,15 @@ impl Gate for ChannelGate {
         let is_permitted = |access: &FileAccess| {
             permitted.accesses.contains(&PermittedAccess { path: path.to_owned(), access: *access })
         };
-        let is_read = access.kind == AccessKind::Read;
-        wanted.any(is_permitted) || (is_read && permitted.is_readable(path) && self.reads.add(path))
+        if wanted.any(is_permitted) {
+            return true;
+        }
+        let is_readable = access.kind == AccessKind::Read && permitted.is_readable(path);
+        drop(permitted);
+        is_readable
+            && self
+                .reads
+                .report_once(path, || self.try_send(&FromView::Read { path: path.to_owned() }).is_ok())
     }
 
     fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket) {

@@ -6,6 +6,7 @@ mod hostile;
 mod mounting;
 mod posix;
 mod random;
+mod reading;
 
 use std::{
     fs::{self, File},
@@ -106,7 +107,7 @@ impl Shell {
                         }
                     }
                     FromView::Withdraw { .. } => {}
-                    FromView::Read { paths } => noted_reads.lock().unwrap().extend(paths),
+                    FromView::Read { path } => noted_reads.lock().unwrap().push(path),
                     // Ignores the error: not every test waits for the reservation.
                     FromView::Reserved { number } => _ = reserve.send(number),
                     FromView::Applied { version, complete } => {
@@ -252,39 +253,6 @@ fn a_permission_is_used_without_asking_until_it_is_revoked() {
     let again = shell.run("cat docs/a 2>&1");
     assert!(again.contains("Permission denied"), "{again}");
     assert_eq!(shell.asked(), [(shell.path("docs/a"), FileAccess::Read)]);
-}
-
-#[test]
-fn files_of_a_readable_folder_are_read_without_asking_and_reported_once() {
-    let mut shell = Shell::start(fixture(), &[], Box::new(|_, _| Some(false)));
-    let link = shell.path("docs/link");
-    std::os::unix::fs::symlink(shell.path("work/own"), &link).unwrap();
-    shell.permit_all(1, vec![], vec![shell.path("docs"), shell.path("secret")]);
-    assert_eq!(shell.run("cat docs/a docs/b docs/a"), "docs/adocs/bdocs/astatus 0\n");
-    let expected = [shell.path("docs/a"), shell.path("docs/b")];
-    eventually("both files are reported", || shell.reads() == expected);
-    assert_eq!(shell.asked(), []);
-    // Neither changes, nor files outside, nor hidden files become accessible.
-    for (command, refusal) in [
-        ("echo x > docs/a", "Permission denied"),
-        ("rm -f docs/a", "Permission denied"),
-        ("cat notes.txt", "Permission denied"),
-        ("cat docs/link", "Permission denied"),
-        ("cat docs/../work/own", "Permission denied"),
-        ("cat secret/key", "No such file or directory"),
-    ] {
-        let refused = shell.run(&format!("({command}) 2>&1"));
-        assert!(refused.contains(refusal), "{command}: {refused}");
-    }
-    let asked = shell.asked();
-    assert_eq!(asked.iter().filter(|(_, access)| *access == FileAccess::Read).count(), 3, "{asked:?}");
-    assert_eq!(shell.run("exec 7< docs/b"), "status 0\n");
-    shell.permit(2, vec![]);
-    let held = shell.run("cat <&7 2>&1");
-    assert!(held.contains("Input/output error"), "{held}");
-    let again = shell.run("cat docs/b 2>&1");
-    assert!(again.contains("Permission denied"), "{again}");
-    assert_eq!((shell.asked().len(), shell.reads()), (1, expected.into()));
 }
 
 #[test]

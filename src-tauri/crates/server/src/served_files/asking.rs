@@ -61,16 +61,22 @@ impl ServedFiles {
         let allowed = answer != AccessAnswer::Denied;
         if allowed {
             self.pace.refund();
-            self.profile.note(&asked.wanted);
-            self.notes.allowed(&asked.wanted);
+            self.count_allowed(&asked.wanted);
         } else {
             self.notes.denied(&asked.wanted.path, why);
+            self.counts.denied.fetch_add(1, Ordering::Relaxed);
+            self.services.metrics.count_decision("deny");
         }
-        let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };
-        counter.fetch_add(1, Ordering::Relaxed);
-        self.services.metrics.count_decision(if allowed { "allow" } else { "deny" });
         self.services.changed();
         answer
+    }
+
+    /// Counts an allowed access, and notes it for the run's last line and for `--learn`.
+    pub(super) fn count_allowed(&self, access: &PermittedAccess) {
+        self.profile.note(access);
+        self.notes.allowed(access);
+        self.counts.allowed.fetch_add(1, Ordering::Relaxed);
+        self.services.metrics.count_decision("allow");
     }
 
     /// Decides on an access. For a denial, sets `why`, unless the user has just denied the access.

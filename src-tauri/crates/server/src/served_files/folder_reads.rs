@@ -1,5 +1,5 @@
-//! Records the files that programs have read in readable folders. The view reports them afterwards, so that reading many
-//! files does not wait for each one.
+//! Records the files that programs read in readable folders. The view reports each file before it opens it and does not
+//! wait for the record, so that reading many files is fast.
 //!
 //! - Each file gets the entry of the decision that made its folder readable, with its own path.
 
@@ -9,9 +9,11 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc;
+
+/// Maximum number of files that are recorded with one write.
+const MAX_AT_ONCE: usize = 256;
 
 /// All folders that have been readable, each with the entry of the first file that was read in it. A folder is kept after
 /// it is no longer readable, because a report can arrive later.
@@ -37,32 +39,35 @@ impl FolderReads {
 
 impl ServedFiles {
     /// Records reported files until the sender is dropped.
-    pub(super) async fn record_reads(&self, mut reports: mpsc::UnboundedReceiver<Vec<String>>) {
-        while let Some(paths) = reports.recv().await {
-            self.record_report(paths).await;
+    pub(super) async fn record_reads(&self, mut reports: mpsc::UnboundedReceiver<String>) {
+        let mut paths = Vec::new();
+        while reports.recv_many(&mut paths, MAX_AT_ONCE).await > 0 {
+            self.record_read(paths.drain(..)).await;
         }
     }
 
-    /// Records files that programs have read. If this fails, each further read must be judged, which denies it.
-    async fn record_report(&self, paths: Vec<String>) {
-        let mut entries = Vec::with_capacity(paths.len());
+    /// Records files that programs read. If this fails, each further read must be judged, which denies it.
+    async fn record_read(&self, paths: impl Iterator<Item = String>) {
+        let mut entries = Vec::new();
         for path in paths {
             let entry = self.permissions.reads().entry(&path);
+            let grant = entry.as_ref().and_then(|entry| entry.grant_id.clone());
             let Some(Ok(entry)) = entry.map(Pending::new) else {
                 // Only a defect of the view can cause this.
                 tracing::error!(
                     session = self.id,
                     path,
-                    "a file was read that no permission covers; terminating the sandbox"
+                    "no permission covers a file that was read; terminating the sandbox"
                 );
-                return self.end();
+                self.end();
+                continue;
             };
             entries.push(entry);
-            let read = PermittedAccess { path, access: FileAccess::Read };
-            self.profile.note(&read);
-            self.notes.allowed(&read);
-            self.counts.allowed.fetch_add(1, Ordering::Relaxed);
-            self.services.metrics.count_decision("allow");
+            self.services.grants.count_use(grant.as_slice());
+            self.count_allowed(&PermittedAccess { path, access: FileAccess::Read });
+        }
+        if entries.is_empty() {
+            return;
         }
         if let Err(problem) = self.services.audit.record_all(entries).await {
             tracing::error!(%problem, "failed to record files that were read");

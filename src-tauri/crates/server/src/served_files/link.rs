@@ -10,25 +10,41 @@ use std::pin::pin;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 /// Maximum length of a view's message, in bytes. The longest message contains a path and program names.
 const MAX_LEN: usize = 64 * 1024;
 
-/// Handles a view's messages until the connection closes.
+/// Handles a view's messages until the connection closes, and everything that the view has reported is recorded.
 pub(super) async fn serve(
     files: Arc<ServedFiles>,
     view: UnixStream,
     to_view: mpsc::UnboundedReceiver<ToView>,
 ) -> io::Result<()> {
     let (from, to) = view.into_split();
-    // Write concurrently, because the view may stop reading until its questions have been read.
-    let mut writing = pin!(write(to, to_view));
-    let mut lines = Lines::new(from, MAX_LEN);
     let (reads, reports) = mpsc::unbounded_channel();
-    let mut recording = pin!(files.record_reads(reports));
+    let handling =
+        async { tokio::join!(handle_messages(&files, from, reads), files.record_reads(reports)).0 };
+    let mut handling = pin!(handling);
+    // Write concurrently, because the view may stop reading until its questions have been read.
+    tokio::select! {
+        handled = &mut handling => handled,
+        written = write(to, to_view) => {
+            // Writing fails only if the view has exited. It may have reported files before.
+            handling.await.and(written)
+        }
+    }
+}
+
+/// Handles messages until the connection closes. Passes reported files to `reads`.
+async fn handle_messages(
+    files: &Arc<ServedFiles>,
+    from: OwnedReadHalf,
+    reads: mpsc::UnboundedSender<String>,
+) -> io::Result<()> {
+    let mut lines = Lines::new(from, MAX_LEN);
     // Dropping the set withdraws the questions.
     let (mut asking, mut open) = (JoinSet::new(), HashMap::<u64, AbortHandle>::new());
     loop {
@@ -37,11 +53,7 @@ pub(super) async fn serve(
                 let line = match line? {
                     Some(Line::Whole(line, _)) => line,
                     Some(Line::TooLong { .. } | Line::NoMemory { .. }) => return Err(io::ErrorKind::InvalidData.into()),
-                    None => {
-                        drop(reads);
-                        recording.await;
-                        return Ok(());
-                    }
+                    None => return Ok(()),
                 };
                 match serde_json::from_slice(&line)? {
                     FromView::Ask { id, path, access, programs } => {
@@ -54,8 +66,8 @@ pub(super) async fn serve(
                         });
                         open.insert(id, answering);
                     }
-                    // Sending fails only after `recording` has ended, which it does not before.
-                    FromView::Read { paths } => _ = reads.send(paths),
+                    // Sending cannot fail: the receiver is dropped only after this sender.
+                    FromView::Read { path } => _ = reads.send(path),
                     FromView::Withdraw { id } => {
                         open.remove(&id).iter().for_each(AbortHandle::abort);
                     }
@@ -76,8 +88,6 @@ pub(super) async fn serve(
                     open.remove(&id);
                 }
             }
-            () = &mut recording => {}
-            written = &mut writing => return written,
         }
     }
 }
