@@ -6,6 +6,7 @@ use crate::client::TIMEOUT;
 use crate::machine::{Running, descendants, is_stopped, pid};
 use crate::terminal::{Started, Terminal};
 use crate::world::{World, eventually, programs};
+use ironcurtain_consent::{Answer, Question};
 use ironcurtain_protocol::{Reply, Request};
 use rustix::process::{Signal, kill_process};
 use std::path::Path;
@@ -36,6 +37,13 @@ impl Desk {
     fn run(&self, options: &[&str], program: &[&str]) -> Started {
         let command = run(&self.world.ours(), &self.world.path("project"), options, program);
         self.terminal.start(&command)
+    }
+
+    /// Answers the only open question, which the user has ignored so far.
+    fn answer(&self, answer: impl FnOnce(&Question) -> Answer) {
+        let asked = self.world.user.asked();
+        let [question] = &asked[..] else { panic!("not one question: {asked:?}") };
+        self.world.user.answer_late(answer(question));
     }
 
     /// Starts the user's shell.

@@ -7,20 +7,25 @@ use crate::scripted_user::Next;
 use crate::terminal::Terminal;
 use crate::test_home::TestHome;
 use crate::world::{eventually, is_root, programs};
-use ironcurtain_consent::{Lifetime, Reach};
+use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 #[test]
 fn the_run_reports_its_access_and_its_use() {
     let mut desk = Desk::new();
-    desk.world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    desk.world.user.will(Next::Ignore);
     desk.world.file("other.txt", "other");
     let run = desk.run(&[], &["sh", "-c", "cat ~/notes.txt; cat ~/other.txt; cat ~/other.txt"]);
-    let start = desk.terminal.shows("my notes\r\n");
+    let start = desk.terminal.shows("ironcurtain: waiting for your answer about ~/notes.txt\r\n");
     let expected =
         "ironcurtain: sh may use ~/project; other files and hosts need your answer (profile plain)\r\n";
     assert!(start.starts_with(expected), "{start:?}");
+    desk.answer(|question| Answer::Allow {
+        offer: question.offers.iter().position(|offer| offer.reach == Reach::Paths).unwrap(),
+        lifetime: Lifetime::Session,
+    });
+    desk.terminal.shows("my notes\r\n");
     let log = desk.world.log();
     assert!(
         log.contains("the question ended: approved") && !log.contains("answered on the terminal"),
@@ -29,9 +34,6 @@ fn the_run_reports_its_access_and_its_use() {
     let rest =
         desk.terminal.shows("ironcurtain: read 1 other file, wrote 0, 1 denied · ironcurtain session ");
     assert_eq!(rest.matches("ironcurtain: denied ~/other.txt\r\n").count(), 1, "{rest:?}");
-    // The line and the program's output take different paths to the terminal, so either can come first.
-    let waiting = "ironcurtain: waiting for your answer about ~/notes.txt\r\n";
-    assert!(start.contains(waiting) || rest.contains(waiting), "{start:?} {rest:?}");
     assert_eq!(run.wait(), 1);
     // With `--quiet` or redirected standard error, no line appears unless `--verbose` is given.
     let lines = |options: &[&str]| {
@@ -49,18 +51,20 @@ fn the_run_reports_its_access_and_its_use() {
 #[test]
 fn status_lines_wait_while_a_program_uses_the_full_screen() {
     let mut desk = Desk::new();
-    let script = "printf '\\033[?1049h\\033[Hfull screen'; cat ~/notes.txt; printf 'read it'; read a; \
-        printf '\\033[?1049lleft\\n'; read b";
+    desk.world.user.will(Next::Ignore);
+    let script = "printf '\\033[?1049h\\033[Hfull screen'; cat ~/notes.txt & read a; \
+        printf '\\033[?1049lleft\\n'; wait; read b";
     let run = desk.run(&[], &["sh", "-c", script]);
-    desk.terminal.shows("read it");
+    desk.terminal.shows("full screen");
+    eventually("the question is open", TIMEOUT, || desk.world.user.count() == 1);
     desk.terminal.types("\n");
     let full = desk.terminal.shows("left\r\n");
     assert!(!full.contains("ironcurtain:"), "{full:?}");
     desk.terminal.shows("ironcurtain: waiting for your answer about ~/notes.txt\r\n");
+    desk.answer(|_| Answer::Deny { note: None, reach: DenialReach::Call });
     desk.terminal.shows("ironcurtain: denied ~/notes.txt\r\n");
     desk.terminal.types("\n");
     assert_eq!(run.wait(), 0);
-    assert_eq!(desk.world.user.asked().len(), 1);
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn allow_raises_a_question_and_does_not_answer_it() {
     let question = desk.world.user.asked().remove(0);
     assert!(question.offers.iter().all(|offer| !offer.lifetimes.contains(&Lifetime::Once)));
     let offer = question.offers.iter().position(|offer| offer.reach == Reach::Paths).unwrap();
-    desk.world.user.answer_late(ironcurtain_consent::Answer::Allow { offer, lifetime: Lifetime::Session });
+    desk.world.user.answer_late(Answer::Allow { offer, lifetime: Lifetime::Session });
     eventually("the grant exists", TIMEOUT, || desk.world.grants().len() == 1);
     desk.terminal.types("\n");
     desk.terminal.shows("my notes\r\n");

@@ -168,7 +168,7 @@ pub enum RunNote {
         /// Path or host that the program requested.
         path: String,
     },
-    /// No more questions are pending on the run's own terminal.
+    /// No more questions about this run are pending.
     Answered,
     /// Access that the program requested was denied.
     Denied {

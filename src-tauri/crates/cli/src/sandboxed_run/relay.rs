@@ -143,6 +143,7 @@ impl Relay {
             RunNote::Waiting { .. } if self.questions.is_some() => self.state.is_asked = true,
             RunNote::Waiting { path } => self.lines.waiting(&path),
             RunNote::Answered => {
+                self.lines.answered();
                 self.state.is_asked = false;
                 self.end_question()?;
             }

@@ -17,7 +17,19 @@ pub struct RunLines {
     home: String,
     session: String,
     denials: usize,
-    lines: VecDeque<String>,
+    lines: VecDeque<Line>,
+}
+
+struct Line {
+    text: String,
+    /// `true` if the line is only correct while a question is pending.
+    is_about_question: bool,
+}
+
+impl Line {
+    fn new(text: &str) -> Self {
+        Self { text: format!("ironcurtain: {text}"), is_about_question: false }
+    }
 }
 
 impl RunLines {
@@ -36,16 +48,21 @@ impl RunLines {
             None => "has no folder of its own; files and hosts need your answer".to_owned(),
         };
         self.session = session;
-        self.add(format!("{program} {may} (profile {})", visible::line(profile)));
+        self.add(&format!("{program} {may} (profile {})", visible::line(profile)));
     }
 
     pub fn limited(&mut self, limitation: &str) {
-        self.add(visible::line(limitation));
+        self.add(&visible::line(limitation));
     }
 
     pub fn waiting(&mut self, path: &str) {
-        let line = format!("waiting for your answer about {}", self.shorten(path));
-        self.add(line);
+        let line = Line::new(&format!("waiting for your answer about {}", self.shorten(path)));
+        self.push(Line { is_about_question: true, ..line });
+    }
+
+    /// Drops the lines about pending questions, because all questions have ended.
+    pub fn answered(&mut self) {
+        self.lines.retain(|line| !line.is_about_question);
     }
 
     pub fn denied(&mut self, path: &str, why: Option<&str>) {
@@ -53,16 +70,16 @@ impl RunLines {
         if self.denials <= MAX_DENIALS {
             let why = why.map_or_else(String::new, |why| format!(": {}", visible::line(why)));
             let line = format!("denied {}{why}", self.shorten(path));
-            self.add(line);
+            self.add(&line);
         } else if self.denials == MAX_DENIALS + 1 {
-            self.add("further denials are not printed".to_owned());
+            self.add("further denials are not printed");
         }
     }
 
     /// Adds the final lines. The reason a run was cut off is added even in quiet mode.
     pub fn ended(&mut self, used: Option<RunUse>, end_reason: Option<&str>) {
         if let Some(why) = end_reason {
-            self.lines.push_back(format!("ironcurtain: the run was cut off: {}", visible::line(why)));
+            self.lines.push_back(Line::new(&format!("the run was cut off: {}", visible::line(why))));
         }
         let Some(RunUse { read, written, denied }) = used else { return };
         let files = if read == 1 { "file" } else { "files" };
@@ -71,7 +88,7 @@ impl RunLines {
         } else {
             format!("read {read} other {files}, wrote {written}, {denied} denied")
         };
-        self.add(format!("{line} · ironcurtain session {}", visible::line(&self.session)));
+        self.add(&format!("{line} · ironcurtain session {}", visible::line(&self.session)));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -80,15 +97,19 @@ impl RunLines {
 
     /// Removes and returns all lines.
     pub fn take(&mut self) -> impl Iterator<Item = String> {
-        self.lines.drain(..)
+        self.lines.drain(..).map(|line| line.text)
     }
 
-    fn add(&mut self, line: String) {
+    fn add(&mut self, line: &str) {
+        self.push(Line::new(line));
+    }
+
+    fn push(&mut self, line: Line) {
         if self.is_shown {
             if self.lines.len() >= MAX_LINES {
                 self.lines.pop_front();
             }
-            self.lines.push_back(format!("ironcurtain: {line}"));
+            self.lines.push_back(line);
         }
     }
 
@@ -132,6 +153,16 @@ mod tests {
         let waiting = lines(|lines| (0..1000).for_each(|number| lines.waiting(&format!("/{number}"))));
         assert_eq!(waiting.len(), MAX_LINES);
         assert_eq!(waiting.last().unwrap(), "waiting for your answer about /999");
+    }
+
+    #[test]
+    fn ended_questions_are_not_printed() {
+        let printed = lines(|lines| {
+            lines.waiting("/a");
+            lines.denied("/a", None);
+            lines.answered();
+        });
+        assert_eq!(printed, ["denied /a"]);
     }
 
     #[test]
