@@ -28,6 +28,15 @@ const FORGET_THRESHOLD: usize = 3 << 18;
 /// Maximum number of virtual nodes.
 const MAX_VIRTUAL: usize = 1 << 16;
 
+/// File type bits of a mode.
+pub(crate) const TYPE_MASK: u32 = 0o170_000;
+pub(crate) const FOLDER_TYPE: u32 = 0o040_000;
+
+/// Returns `true` for the mode of a folder.
+pub(crate) fn is_folder_mode(mode: u32) -> bool {
+    mode & TYPE_MASK == FOLDER_TYPE
+}
+
 /// Identity of a file: its device and inode numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileId {
@@ -105,14 +114,28 @@ impl Nodes {
         Some((node, table.nodes.get(&node)?.kind))
     }
 
-    /// Returns the node of a file found under a name, and counts the lookup.
-    pub(crate) fn look_up_file(&self, parent: u64, name: &OsStr, file: FileId) -> Result<u64, Errno> {
+    /// Returns the node of a file found under a name, and counts the lookup. A virtual folder keeps its node when its
+    /// real folder appears, because the run may already be working in it. If `keeps_folder` is `true`, a real folder
+    /// also keeps its node when another one replaces it.
+    pub(crate) fn look_up_file(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        (file, is_folder): (FileId, bool),
+        keeps_folder: bool,
+    ) -> Result<u64, Errno> {
         let mut table = self.lock();
         let kind = NodeKind::Real(file);
         let known = table.by_name(parent, name);
-        let node = match known.filter(|node| table.nodes.get(node).is_some_and(|node| node.kind == kind)) {
-            Some(node) => node,
-            None => {
+        let node = match known.and_then(|node| Some((node, table.nodes.get(&node)?))) {
+            Some((node, found)) if found.kind == kind => node,
+            Some((node, found))
+                if found.becomes_real(is_folder) || keeps_folder && is_folder && found.is_real_folder() =>
+            {
+                table.set_real(node, file);
+                node
+            }
+            Some(_) | None => {
                 table.retire(parent, name);
                 table.add(parent, name, kind)?
             }
@@ -190,11 +213,15 @@ impl Nodes {
 
     /// Records that a virtual entry now has a real file.
     pub(crate) fn set_real(&self, node: u64, file: FileId) {
-        let mut table = self.lock();
-        let Some(found) = table.nodes.get_mut(&node) else { return };
-        let was_virtual = matches!(found.kind, NodeKind::Virtual(_));
-        found.kind = NodeKind::Real(file);
-        table.virtual_count -= usize::from(was_virtual);
+        self.lock().set_real(node, file);
+    }
+
+    /// Records that the real file of a virtual entry is being created, so that a lookup that finds the file first
+    /// returns the same node.
+    pub(crate) fn begin_creation(&self, node: u64) {
+        if let Some(node) = self.lock().nodes.get_mut(&node) {
+            node.is_being_created = true;
+        }
     }
 
     /// Returns the name, node and mode of each virtual entry in a folder.

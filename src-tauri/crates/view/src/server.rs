@@ -221,7 +221,7 @@ impl Server {
         is_dropped
     }
 
-    /// Returns `true` if a folder is mounted below this path, which is relative to the root.
+    /// Returns `true` if a folder is mounted at or below this path, which is relative to the root.
     pub(crate) fn is_mounted_below(&self, path: &Path) -> bool {
         let mounted = self.mounted.lock().unwrap_or_else(PoisonError::into_inner);
         mounted.iter().any(|folder| folder.strip_prefix("/").is_ok_and(|folder| folder.starts_with(path)))

@@ -9,7 +9,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    ContentStamp, FileId, NodeKind,
+    ContentStamp, FileId, NodeKind, is_folder_mode,
     times::{Time, VirtualTimes, now},
 };
 use crate::wire::ROOT;
@@ -31,6 +31,8 @@ pub(super) struct Node {
     pub(super) children: u64,
     pub(super) handles: u64,
     is_folder: bool,
+    /// `true` while the real file of a virtual entry is being created.
+    pub(super) is_being_created: bool,
     pub(super) stamp: Option<ContentStamp>,
     /// Stamp of the content when the run last locked the file, or `None` if it never has.
     pub(super) lock_stamp: Option<ContentStamp>,
@@ -61,6 +63,19 @@ impl Node {
             && matches!(self.kind, NodeKind::Real(_))
     }
 
+    /// Returns `true` if a real file that was found under the name of this virtual entry is its file.
+    pub(super) fn becomes_real(&self, is_folder: bool) -> bool {
+        match self.kind {
+            NodeKind::Virtual(mode) if is_folder => is_folder_mode(mode),
+            NodeKind::Virtual(_) => self.is_being_created,
+            NodeKind::Real(_) => false,
+        }
+    }
+
+    pub(super) fn is_real_folder(&self) -> bool {
+        self.is_folder && matches!(self.kind, NodeKind::Real(_))
+    }
+
     fn new(parent: u64, name: &OsStr, kind: NodeKind) -> Self {
         Self {
             parent,
@@ -71,6 +86,7 @@ impl Node {
             children: 0,
             handles: 0,
             is_folder: true,
+            is_being_created: false,
             stamp: None,
             lock_stamp: None,
             times: VirtualTimes::now(),
@@ -157,6 +173,14 @@ impl Table {
         if let Some(parent) = self.nodes.get_mut(&parent) {
             parent.children += 1;
         }
+    }
+
+    pub(super) fn set_real(&mut self, node: u64, file: FileId) {
+        let Some(found) = self.nodes.get_mut(&node) else { return };
+        let was_virtual = matches!(found.kind, NodeKind::Virtual(_));
+        found.kind = NodeKind::Real(file);
+        found.is_being_created = false;
+        self.virtual_count -= usize::from(was_virtual);
     }
 
     pub(super) fn retire(&mut self, parent: u64, name: &OsStr) {

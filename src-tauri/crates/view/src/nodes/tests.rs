@@ -15,23 +15,23 @@ fn name(text: &str) -> &OsStr {
 #[test]
 fn a_replaced_file_is_another_node_and_numbers_are_not_used_again() {
     let nodes = Nodes::new(file(1));
-    let first = nodes.look_up_file(ROOT, name("a"), file(2)).unwrap();
-    assert_eq!(nodes.look_up_file(ROOT, name("a"), file(2)).unwrap(), first);
-    let second = nodes.look_up_file(ROOT, name("a"), file(3)).unwrap();
+    let first = nodes.look_up_file(ROOT, name("a"), (file(2), false), false).unwrap();
+    assert_eq!(nodes.look_up_file(ROOT, name("a"), (file(2), false), false).unwrap(), first);
+    let second = nodes.look_up_file(ROOT, name("a"), (file(3), false), false).unwrap();
     assert_ne!(first, second);
     assert_eq!(nodes.path(first), Err(Errno::NOENT));
     assert_eq!(nodes.path(second).unwrap(), Path::new("a"));
     nodes.forget(second, 1);
     nodes.forget(first, 2);
     assert_eq!(nodes.len(), 1);
-    assert!(nodes.look_up_file(ROOT, name("a"), file(3)).unwrap() > second);
+    assert!(nodes.look_up_file(ROOT, name("a"), (file(3), false), false).unwrap() > second);
 }
 
 #[test]
 fn a_folder_that_is_moved_takes_its_entries_along() {
     let nodes = Nodes::new(file(1));
-    let folder = nodes.look_up_file(ROOT, name("d"), file(2)).unwrap();
-    let inner = nodes.look_up_file(folder, name("x"), file(3)).unwrap();
+    let folder = nodes.look_up_file(ROOT, name("d"), (file(2), true), false).unwrap();
+    let inner = nodes.look_up_file(folder, name("x"), (file(3), false), false).unwrap();
     nodes.move_name((ROOT, name("d")), (ROOT, name("e")));
     assert_eq!(nodes.path(inner).unwrap(), Path::new("e/x"));
     // The parent is kept while the kernel knows a child.
@@ -44,7 +44,8 @@ fn a_folder_that_is_moved_takes_its_entries_along() {
 #[test]
 fn names_can_be_exchanged() {
     let nodes = Nodes::new(file(1));
-    let [one, two] = [("a", 2), ("b", 3)].map(|(n, i)| nodes.look_up_file(ROOT, name(n), file(i)).unwrap());
+    let [one, two] = [("a", 2), ("b", 3)]
+        .map(|(n, i)| nodes.look_up_file(ROOT, name(n), (file(i), false), false).unwrap());
     nodes.exchange_names((ROOT, name("a")), (ROOT, name("b")));
     assert_eq!(nodes.path(one).unwrap(), Path::new("b"));
     assert_eq!(nodes.path(two).unwrap(), Path::new("a"));
@@ -63,6 +64,35 @@ fn virtual_entries_stay_without_lookups_until_they_are_removed() {
 }
 
 #[test]
+fn a_virtual_entry_keeps_its_node_when_its_own_file_appears() {
+    let nodes = Nodes::new(file(1));
+    nodes.create_virtual(ROOT, name("d"), FOLDER_TYPE | 0o755).unwrap();
+    let (folder, _) = nodes.look_up_virtual(ROOT, name("d")).unwrap();
+    assert_eq!(nodes.look_up_file(ROOT, name("d"), (file(2), true), false).unwrap(), folder);
+    assert_eq!(nodes.kind(folder), Ok(NodeKind::Real(file(2))));
+    // Another program's file is another node, unless the run is just creating the file.
+    nodes.create_virtual(folder, name("a"), 0o100_600).unwrap();
+    let (first, _) = nodes.look_up_virtual(folder, name("a")).unwrap();
+    let other = nodes.look_up_file(folder, name("a"), (file(3), false), false).unwrap();
+    assert_ne!(other, first);
+    nodes.create_virtual(folder, name("b"), 0o100_600).unwrap();
+    let (created, _) = nodes.look_up_virtual(folder, name("b")).unwrap();
+    nodes.begin_creation(created);
+    assert_eq!(nodes.look_up_file(folder, name("b"), (file(4), false), false).unwrap(), created);
+    assert_eq!(nodes.all_virtual(), []);
+}
+
+#[test]
+fn a_folder_keeps_its_node_on_request() {
+    let nodes = Nodes::new(file(1));
+    let folder = nodes.look_up_file(ROOT, name("d"), (file(2), true), false).unwrap();
+    assert_eq!(nodes.look_up_file(ROOT, name("d"), (file(3), true), true).unwrap(), folder);
+    assert_eq!(nodes.kind(folder), Ok(NodeKind::Real(file(3))));
+    // A file that replaces the folder is another node.
+    assert_ne!(nodes.look_up_file(ROOT, name("d"), (file(4), false), true).unwrap(), folder);
+}
+
+#[test]
 fn virtual_entries_are_bounded() {
     let nodes = Nodes::new(file(1));
     for number in 0..MAX_VIRTUAL {
@@ -76,7 +106,7 @@ fn virtual_entries_are_bounded() {
 #[test]
 fn a_file_that_is_open_keeps_its_node() {
     let nodes = Nodes::new(file(1));
-    let node = nodes.look_up_file(ROOT, name("a"), file(2)).unwrap();
+    let node = nodes.look_up_file(ROOT, name("a"), (file(2), false), false).unwrap();
     nodes.add_handle(node);
     nodes.forget(node, 1);
     nodes.retire(ROOT, name("a"));
@@ -88,9 +118,10 @@ fn a_file_that_is_open_keeps_its_node() {
 #[test]
 fn the_kernel_is_told_to_forget_files_in_turn() {
     let nodes = Nodes::new(file(1));
-    let folder = nodes.look_up_file(ROOT, name("d"), file(2)).unwrap();
+    let folder = nodes.look_up_file(ROOT, name("d"), (file(2), true), false).unwrap();
     for number in 0..20_000_u64 {
-        let node = nodes.look_up_file(folder, name(&number.to_string()), file(number + 10)).unwrap();
+        let node =
+            nodes.look_up_file(folder, name(&number.to_string()), (file(number + 10), false), false).unwrap();
         nodes.mark_as_file(node);
     }
     let mut table = nodes.lock();
@@ -100,7 +131,9 @@ fn the_kernel_is_told_to_forget_files_in_turn() {
     assert_eq!((first.len(), table.names_to_forget(10_000)), (8192, vec![]));
     drop(table);
     for number in 20_000..24_096_u64 {
-        nodes.mark_as_file(nodes.look_up_file(folder, name(&number.to_string()), file(number + 10)).unwrap());
+        nodes.mark_as_file(
+            nodes.look_up_file(folder, name(&number.to_string()), (file(number + 10), false), false).unwrap(),
+        );
     }
     let second = nodes.lock().names_to_forget(10_000);
     assert_eq!(second.len(), 8192);

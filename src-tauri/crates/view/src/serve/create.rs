@@ -12,13 +12,11 @@ use rustix::{
 
 use crate::{
     created_files::Origin,
-    nodes::{FileId, NodeKind},
+    nodes::{FOLDER_TYPE, FileId, NodeKind, TYPE_MASK, is_folder_mode},
     server::Server,
     wire::MAX_NAME_LEN,
 };
 
-const TYPE_MASK: u32 = 0o170_000;
-const FOLDER_TYPE: u32 = 0o040_000;
 /// Permission bits that the run can set. They exclude setuid and setgid.
 const PERMISSIONS: u32 = 0o1777;
 
@@ -54,7 +52,18 @@ impl Server {
         if let Some(parent) = self.nodes.parent(folder) {
             self.make_real(parent)?;
         }
-        let file = self.create_folder(&self.nodes.path(folder)?, mode)?;
+        let path = self.nodes.path(folder)?;
+        let file = match self.create_folder(&path, mode) {
+            // Another thread of the view, or another program, has just created the folder.
+            Err(Errno::EXIST) => {
+                let found = self.tree.find(&path)?;
+                if !found.stat.is_dir() {
+                    return Err(Errno::EXIST);
+                }
+                FileId::new(&found.stat)
+            }
+            created => created?,
+        };
         self.nodes.set_real(folder, file);
         Ok(())
     }
@@ -64,9 +73,7 @@ impl Server {
     pub(crate) fn make_real_below(&self, path: &Path) {
         let _names = self.lock_names();
         for (node, mode) in self.nodes.all_virtual() {
-            if mode & TYPE_MASK == FOLDER_TYPE
-                && self.nodes.path(node).is_ok_and(|found| found.starts_with(path))
-            {
+            if is_folder_mode(mode) && self.nodes.path(node).is_ok_and(|found| found.starts_with(path)) {
                 // Ignores the error: another program may have created the folder.
                 let _ = self.make_real(node);
             }

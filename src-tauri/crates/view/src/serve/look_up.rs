@@ -1,6 +1,6 @@
 //! Looks up names and returns attributes. Neither requires permission.
 
-use std::{ffi::OsStr, fs::Metadata, os::unix::fs::MetadataExt};
+use std::{ffi::OsStr, fs::Metadata, os::unix::fs::MetadataExt, path::Path};
 
 use rustix::{
     fs::{fstatvfs, readlinkat},
@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use crate::{
-    nodes::{FileId, NodeKind, VirtualTimes},
+    nodes::{FileId, NodeKind, TYPE_MASK, VirtualTimes, is_folder_mode},
     real_tree::{is_special, metadata},
     server::Server,
     wire::{self, Entry, MAX_NAME_LEN, Ttl},
@@ -20,10 +20,6 @@ const OVERFLOW_GID: u32 = 65534;
 /// Bit that distinguishes inode numbers of virtual entries from those of real files.
 const VIRTUAL_INODE: u64 = 1 << 62;
 
-/// File type bits of a mode.
-const TYPE_MASK: u32 = 0o170_000;
-const FOLDER_TYPE: u32 = 0o040_000;
-
 impl Server {
     pub(super) fn look_up(&self, parent: u64, name: &OsStr) -> Result<Vec<u8>, Errno> {
         if name.len() > MAX_NAME_LEN {
@@ -32,8 +28,12 @@ impl Server {
         let path = self.nodes.path(parent)?.join(name);
         match self.tree.find(&path) {
             Ok(found) => {
-                let node = self.nodes.look_up_file(parent, name, FileId::new(&found.stat))?;
-                if !found.stat.is_dir() {
+                let is_folder = found.stat.is_dir();
+                let file = (FileId::new(&found.stat), is_folder);
+                // If a mount point or a folder above it got another node, the kernel would remove the mount.
+                let keeps_folder = is_folder && self.is_mounted_below(&path);
+                let node = self.nodes.look_up_file(parent, name, file, keeps_folder)?;
+                if !is_folder {
                     self.nodes.mark_as_file(node);
                 }
                 self.invalidations.drop_names(self.nodes.names_to_forget());
@@ -90,12 +90,24 @@ impl Server {
             (NodeKind::Real(file), Ok(found)) if file == FileId::new(&found.stat) => {
                 Ok(NodeAttributes::Real(found.stat))
             }
+            (kind, Ok(found)) if found.stat.is_dir() && self.keeps_folder(kind, &path) => {
+                self.nodes.set_real(node, FileId::new(&found.stat));
+                Ok(NodeAttributes::Real(found.stat))
+            }
             (NodeKind::Virtual(mode), Err(Errno::NOENT)) => Ok(NodeAttributes::Virtual(mode)),
             (NodeKind::Real(_) | NodeKind::Virtual(_), Ok(_)) => {
                 self.nodes.retire_node(node);
                 Err(Errno::STALE)
             }
             (NodeKind::Real(_) | NodeKind::Virtual(_), Err(error)) => Err(error),
+        }
+    }
+
+    /// Returns `true` if a node stays the same when another folder is found at its path.
+    fn keeps_folder(&self, kind: NodeKind, path: &Path) -> bool {
+        match kind {
+            NodeKind::Virtual(mode) => is_folder_mode(mode),
+            NodeKind::Real(_) => self.is_mounted_below(path),
         }
     }
 
@@ -128,17 +140,13 @@ impl Server {
 
     /// Returns the number of virtual folders in a folder. Each of them counts as a link to the folder.
     fn virtual_folders_in(&self, node: u64) -> u32 {
-        self.nodes
-            .virtual_modes_in(node)
-            .into_iter()
-            .map(|mode| u32::from(mode & TYPE_MASK == FOLDER_TYPE))
-            .sum()
+        self.nodes.virtual_modes_in(node).into_iter().map(|mode| u32::from(is_folder_mode(mode))).sum()
     }
 
     pub(super) fn virtual_attributes(&self, node: u64, mode: u32) -> Entry {
         let [owner, group] = self.ids;
         let times = self.nodes.virtual_times(node).unwrap_or_else(VirtualTimes::now);
-        let links = if mode & TYPE_MASK == FOLDER_TYPE { 2 + self.virtual_folders_in(node) } else { 1 };
+        let links = if is_folder_mode(mode) { 2 + self.virtual_folders_in(node) } else { 1 };
         Entry {
             inode: virtual_inode(node),
             size: 0,

@@ -79,6 +79,7 @@ impl Server {
         }
         // Fails if the parent folder is hidden.
         self.tree.parent(path)?;
+        self.nodes.begin_creation(node);
         let create = real_flags(flags) | OFlags::CREATE | OFlags::EXCL;
         let opened = match self.tree.open(path, create, Mode::from_raw_mode(mode & 0o777)) {
             Ok(opened) => opened,

@@ -11,7 +11,7 @@ use super::{Basis, Call, Incomplete, Reply, absolute, open::refuse_shared_memory
 use crate::{
     created_files::Origin,
     gate::{AccessKind, WantedAccess},
-    nodes::{FileId, NodeKind},
+    nodes::{FileId, NodeKind, is_folder_mode},
     server::Server,
 };
 
@@ -212,10 +212,4 @@ impl Server {
         }
         self.permit(call, path, AccessKind::Write, Some(target)).map(drop)
     }
-}
-
-fn is_folder_mode(mode: u32) -> bool {
-    const TYPE_MASK: u32 = 0o170_000;
-    const FOLDER_TYPE: u32 = 0o040_000;
-    mode & TYPE_MASK == FOLDER_TYPE
 }
