@@ -25,7 +25,7 @@ use crate::{
     nodes::NodeKind,
     pending::{DeferredRequest, ParkOutcome, ParkedRequest},
     server::Server,
-    wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
+    wire::{self, FolderReply, Header, INIT_FLAGS, Negotiated, Operation, Request},
 };
 
 /// Request being handled, and the accesses that the user has approved for it.
@@ -180,7 +180,9 @@ impl Server {
             }
             Operation::Statistics => self.statistics(node)?,
             Operation::OpenFolder => self.open_folder(node)?,
-            Operation::ReadFolder { handle, offset, size } => self.read_folder(node, handle, offset, size)?,
+            Operation::ReadFolder { handle, offset, size, with_nodes } => {
+                self.read_folder(node, handle, offset, FolderReply::new(size, with_nodes))?
+            }
             Operation::GetLock(lock) => self.get_lock(lock)?,
             Operation::SetLock { lock, waits } => return self.set_lock(call.header.unique, lock, waits),
             Operation::Flush { handle, owner } => return self.flush(handle, owner),

@@ -21,6 +21,10 @@ use crate::{
     wire::{self, FolderReply},
 };
 
+/// Number of entries of a folder that are looked up while the folder is listed. A program that lists a larger folder
+/// rarely uses all its entries.
+const MAX_LOOKED_UP: u64 = 4096;
+
 impl Server {
     pub(super) fn open_folder(&self, node: u64) -> Result<Vec<u8>, Errno> {
         let path = self.nodes.path(node)?;
@@ -36,20 +40,24 @@ impl Server {
         node: u64,
         handle: u64,
         offset: u64,
-        size: u32,
+        mut reply: FolderReply,
     ) -> Result<Vec<u8>, Errno> {
         if offset == 0 {
             self.directories.set_snapshot(handle, self.entries(node)?)?;
         }
         let entries = self.directories.snapshot(handle)?;
-        let mut folder = FolderReply::new(size);
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         for (entry, next) in entries.iter().zip(1..).skip(start) {
-            if !folder.add(&entry.name, entry.inode, entry.kind, next) {
+            // Without a node, the kernel looks up the entry when a program uses it.
+            let looked_up = || {
+                let is_looked_up = next <= MAX_LOOKED_UP && !matches!(entry.name.as_bytes(), b"." | b"..");
+                is_looked_up.then(|| self.look_up(node, &entry.name).ok()).flatten()
+            };
+            if !reply.add(&entry.name, entry.inode, entry.kind, next, looked_up) {
                 break;
             }
         }
-        Ok(folder.finish())
+        Ok(reply.finish())
     }
 
     fn entries(&self, node: u64) -> Result<Vec<FolderEntry>, Errno> {

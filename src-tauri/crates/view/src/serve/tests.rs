@@ -31,6 +31,22 @@ fn lookups_need_no_permission_and_hidden_files_do_not_exist() {
 }
 
 #[test]
+fn a_listing_looks_up_the_entries() {
+    let scene = Scene::new();
+    let listed = scene.names_and_nodes(1);
+    let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, [".", "..", "a.txt", "link", "sub"]);
+    let nodes: Vec<u64> = listed.iter().map(|(_, node)| *node).collect();
+    assert_eq!(nodes[..2], [0, 0]);
+    assert!(nodes[2..].iter().all(|node| *node > 1));
+    assert_eq!(scene.look_up(1, "a.txt"), Ok(nodes[2]));
+    // The kernel forgets the listing and the lookup.
+    scene.send(2, nodes[2], &2_u64.to_ne_bytes());
+    assert_ne!(scene.look_up(1, "a.txt"), Ok(nodes[2]));
+    assert_eq!(scene.asked(), []);
+}
+
+#[test]
 fn an_open_waits_and_then_reads_the_real_file() {
     let scene = Scene::new();
     let node = scene.look_up(1, "a.txt").unwrap();
@@ -108,6 +124,21 @@ fn a_folder_becomes_real_with_the_first_file_in_it() {
     let file = scene.call(8, folder, &named(&fields, "f")).unwrap();
     let file = u64::from_ne_bytes(file[..8].try_into().unwrap());
     assert_eq!(scene.call(11, 1, &named(&[], "d")), Err(errno(Errno::NOTEMPTY)));
+    scene.open(file, WRITE, true).unwrap();
+    assert!(scene.path("d/f").is_file());
+}
+
+#[test]
+fn a_run_keeps_working_in_a_folder_that_becomes_real() {
+    let scene = Scene::new();
+    let fields = [0o100_644_u32.to_ne_bytes(), [0; 4], [0; 4], [0; 4]].concat();
+    let folder = scene.call(9, 1, &named(&[0o755_u32.to_ne_bytes(), [0; 4]].concat(), "d")).unwrap();
+    let folder = u64::from_ne_bytes(folder[..8].try_into().unwrap());
+    // Granting a folder creates the real folders in it before it is mounted.
+    fs::create_dir(scene.path("d")).unwrap();
+    assert_eq!(scene.look_up(1, "d"), Ok(folder));
+    let file = scene.call(8, folder, &named(&fields, "f")).unwrap();
+    let file = u64::from_ne_bytes(file[..8].try_into().unwrap());
     scene.open(file, WRITE, true).unwrap();
     assert!(scene.path("d/f").is_file());
 }

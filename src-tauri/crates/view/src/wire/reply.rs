@@ -11,9 +11,11 @@ use rustix::{fs::StatVfs, io::Errno};
 use super::MAX_WRITE;
 
 /// FUSE features to enable if the kernel supports them: both kinds of locks, parallel lookups, asynchronous reads,
-/// large writes, many pages per request, and dropping cached pages of changed files. `ATOMIC_O_TRUNC` is excluded,
-/// because a truncating open would hold the file's lock while it waits for permission.
-pub(crate) const INIT_FLAGS: u32 = 1 | (1 << 1) | (1 << 5) | (1 << 10) | (1 << 12) | (1 << 18) | (1 << 22);
+/// large writes, many pages per request, dropping cached pages of changed files, and looking up the entries of a folder
+/// while listing it. `ATOMIC_O_TRUNC` is excluded, because a truncating open would hold the file's lock while it waits
+/// for permission.
+pub(crate) const INIT_FLAGS: u32 =
+    1 | (1 << 1) | (1 << 5) | (1 << 10) | (1 << 12) | (1 << 13) | (1 << 18) | (1 << 22);
 
 /// Major and minor protocol version of the view.
 const VERSION: [u32; 2] = [7, 31];
@@ -113,7 +115,7 @@ pub(crate) fn init(negotiated: &Negotiated) -> Vec<u8> {
 
 /// Encodes a reply to a lookup.
 pub(crate) fn entry(node: u64, entry: &Entry, ttl: Ttl) -> Vec<u8> {
-    let mut reply = Vec::with_capacity(128);
+    let mut reply = Vec::with_capacity(ENTRY_LEN);
     for number in [node, 0, ttl.seconds(), ttl.seconds(), 0] {
         reply.extend(number.to_ne_bytes());
     }
@@ -187,27 +189,43 @@ pub(crate) fn invalidate_name(parent: u64, name: &OsStr) -> Vec<u8> {
     notification
 }
 
+/// Length of the reply to a lookup.
+const ENTRY_LEN: usize = 128;
+
 /// Encoded directory entries, up to the size that the kernel requested.
 pub(crate) struct FolderReply {
     bytes: Vec<u8>,
     max_len: usize,
+    with_nodes: bool,
 }
 
 impl FolderReply {
-    pub(crate) fn new(max_len: u32) -> Self {
+    pub(crate) fn new(max_len: u32, with_nodes: bool) -> Self {
         let max_len = usize::try_from(max_len.min(MAX_WRITE)).unwrap_or(0);
-        Self { bytes: Vec::new(), max_len }
+        Self { bytes: Vec::new(), max_len, with_nodes }
     }
 
-    /// Adds an entry. Returns `false` if the reply is full. `next` is the offset of the following entry.
-    pub(crate) fn add(&mut self, name: &OsStr, inode: u64, kind: u8, next: u64) -> bool {
+    /// Adds an entry. Returns `false` if the reply is full. `next` is the offset of the following entry. If the reply
+    /// contains nodes, `looked_up` returns the reply to a lookup of the entry, or `None` for an entry without a node.
+    pub(crate) fn add(
+        &mut self,
+        name: &OsStr,
+        inode: u64,
+        kind: u8,
+        next: u64,
+        looked_up: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> bool {
         const FIELDS: usize = 24;
         let name = name.as_bytes();
-        let total_len = (FIELDS + name.len()).next_multiple_of(8);
+        let entry_len = if self.with_nodes { ENTRY_LEN } else { 0 };
+        let total_len = (entry_len + FIELDS + name.len()).next_multiple_of(8);
         let Ok(length) = u32::try_from(name.len()) else { return false };
         let end = self.bytes.len() + total_len;
         if end > self.max_len {
             return false;
+        }
+        if self.with_nodes {
+            self.bytes.extend(looked_up().unwrap_or_else(|| vec![0; ENTRY_LEN]));
         }
         self.bytes.extend(inode.to_ne_bytes());
         self.bytes.extend(next.to_ne_bytes());
@@ -258,12 +276,19 @@ mod tests {
 
     #[test]
     fn a_folder_is_cut_at_a_whole_entry() {
-        let mut folder = FolderReply::new(64);
-        assert!(folder.add(OsStr::new("a"), 1, 8, 1));
-        assert!(folder.add(OsStr::new("12345678"), 2, 8, 2));
-        assert!(!folder.add(OsStr::new("c"), 3, 8, 3));
+        let mut folder = FolderReply::new(64, false);
+        let none = || unreachable!("no nodes were requested");
+        assert!(folder.add(OsStr::new("a"), 1, 8, 1, none));
+        assert!(folder.add(OsStr::new("12345678"), 2, 8, 2, none));
+        assert!(!folder.add(OsStr::new("c"), 3, 8, 3, none));
         let bytes = folder.finish();
         assert_eq!(bytes.len(), 64);
         assert_eq!(&bytes[32 + 24..], b"12345678");
+        // An entry that does not fit is not looked up.
+        let mut folder = FolderReply::new(256, true);
+        assert!(folder.add(OsStr::new("a"), 1, 8, 1, || Some(vec![7; ENTRY_LEN])));
+        assert!(!folder.add(OsStr::new("b"), 2, 8, 2, || unreachable!("the reply is full")));
+        let bytes = folder.finish();
+        assert_eq!((bytes.len(), bytes[0], bytes[ENTRY_LEN]), (ENTRY_LEN + 32, 7, 1));
     }
 }

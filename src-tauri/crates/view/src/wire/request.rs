@@ -111,6 +111,8 @@ pub(crate) enum Operation<'a> {
         handle: u64,
         offset: u64,
         size: u32,
+        /// `true` if the kernel also wants each entry's node and attributes.
+        with_nodes: bool,
     },
     ReleaseFolder {
         handle: u64,
@@ -217,10 +219,7 @@ impl<'a> Operation<'a> {
                 Self::Init { major, max_readahead: body.u32()?, flags: body.u32()? }
             }
             27 => Self::OpenFolder,
-            28 => {
-                let (handle, offset, size) = (body.u64()?, body.u64()?, body.u32()?);
-                Self::ReadFolder { handle, offset, size }
-            }
+            28 => Self::read_folder(&mut body, false)?,
             29 => Self::ReleaseFolder { handle: body.u64()? },
             30 => Self::SyncFolder,
             31 => Self::GetLock(LockRange::parse(&mut body)?),
@@ -233,6 +232,7 @@ impl<'a> Operation<'a> {
                 let (handle, offset, length) = (body.u64()?, body.u64()?, body.u64()?);
                 Self::Allocate { handle, offset, length, mode: FallocateFlags::from_bits_retain(body.u32()?) }
             }
+            44 => Self::read_folder(&mut body, true)?,
             45 => {
                 let (parent, flags) = (body.u64()?, body.u32()?);
                 body.skip(4)?;
@@ -251,6 +251,11 @@ impl<'a> Operation<'a> {
     fn rename(parent: u64, flags: u32, body: &mut Body<'a>) -> Result<Self, Malformed> {
         let (name, new_name) = (body.name()?, body.name()?);
         Ok(Self::Rename { name, parent, new_name, flags: RenameFlags::from_bits_retain(flags) })
+    }
+
+    fn read_folder(body: &mut Body<'_>, with_nodes: bool) -> Result<Self, Malformed> {
+        let (handle, offset, size) = (body.u64()?, body.u64()?, body.u32()?);
+        Ok(Self::ReadFolder { handle, offset, size, with_nodes })
     }
 
     fn write(body: &mut Body<'a>) -> Result<Self, Malformed> {

@@ -176,16 +176,28 @@ impl Scene {
     }
 
     pub(super) fn names(&self, node: u64) -> Vec<String> {
+        self.list(28, node).into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Lists a folder with the nodes of its entries; 0 for an entry without a node.
+    pub(super) fn names_and_nodes(&self, folder: u64) -> Vec<(String, u64)> {
+        self.list(44, folder)
+    }
+
+    fn list(&self, opcode: u32, node: u64) -> Vec<(String, u64)> {
         let handle = self.call(27, node, &[0; 8]).unwrap();
         let handle = u64::from_ne_bytes(handle[..8].try_into().unwrap());
         let fields = [handle.to_ne_bytes(), [0; 8]].concat();
-        let mut rest =
-            &self.call(28, node, &[&fields[..], &4096_u32.to_ne_bytes(), &[0; 20]].concat()).unwrap()[..];
+        let body = [&fields[..], &4096_u32.to_ne_bytes(), &[0; 20]].concat();
+        let reply = self.call(opcode, node, &body).unwrap();
+        let (mut rest, entry) = (&reply[..], if opcode == 44 { 128 } else { 0 });
         let mut names = Vec::new();
         while !rest.is_empty() {
-            let length = u32::from_ne_bytes(rest[16..20].try_into().unwrap()) as usize;
-            names.push(String::from_utf8(rest[24..24 + length].to_vec()).unwrap());
-            rest = &rest[(24 + length).next_multiple_of(8)..];
+            let node = if entry > 0 { u64::from_ne_bytes(rest[..8].try_into().unwrap()) } else { 0 };
+            let (length, name) = (&rest[entry + 16..entry + 20], entry + 24);
+            let end = name + u32::from_ne_bytes(length.try_into().unwrap()) as usize;
+            names.push((String::from_utf8(rest[name..end].to_vec()).unwrap(), node));
+            rest = &rest[end.next_multiple_of(8)..];
         }
         names.sort();
         names

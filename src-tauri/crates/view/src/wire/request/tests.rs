@@ -62,9 +62,10 @@ fn lengths_that_do_not_match_are_refused() {
 
 #[test]
 fn every_operation_refuses_a_truncated_body() {
-    for opcode in
-        [1, 2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 25, 26, 28, 29, 31, 32, 33, 36, 42, 43, 45, 46]
-    {
+    for opcode in [
+        1, 2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 25, 26, 28, 29, 31, 32, 33, 36, 42, 43, 44, 45,
+        46,
+    ] {
         assert_eq!(parsed(opcode, &[1, 2, 3]), Err(Malformed), "{opcode}");
     }
 }
