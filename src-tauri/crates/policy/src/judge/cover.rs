@@ -132,16 +132,18 @@ impl<'a> ValueInRole<'a> {
         let values = || call.values(self.role);
         let domains = condition.domains.iter();
         let match_domains = |domains| {
-            uncertain.match_values(self.given, values(), |value| uncertain.match_domains(domains, value))
+            uncertain
+                .match_values(self.given, values(), |given| uncertain.match_domains(domains, &given.value))
         };
         let domains = min_certainty(domains.map(match_domains)).ok_or(Mismatch::NotInDomains)?;
         // A list condition on the judged role must hold for this value. A list condition on other roles must hold for
         // their values.
         let match_listed = |list: &ListCondition| match list.roles.contains(&self.role) {
-            true => uncertain.match_values(self.given, values(), |value| uncertain.match_list(list, value)),
-            false => {
-                uncertain.match_values(None, values_of(list, call), |value| uncertain.match_list(list, value))
+            true => {
+                uncertain.match_values(self.given, values(), |given| uncertain.match_list(list, given, call))
             }
+            false => uncertain
+                .match_values(None, values_of(list, call), |given| uncertain.match_list(list, given, call)),
         };
         let lists =
             min_certainty(condition.lists.iter().flatten().map(match_listed)).ok_or(Mismatch::NotListed)?;
@@ -162,9 +164,15 @@ impl<'a> ValueInRole<'a> {
     ) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
-        let is_recursive = || given.roles.meets(RoleSet::DESCENDING) || call.descends();
-        uncertain.certainty(paths.within.contains(path), || path.contains(&paths.within) && is_recursive())
+        uncertain.certainty(paths.within.contains(path), || {
+            path.contains(&paths.within) && includes_contents(given, call)
+        })
     }
+}
+
+/// Returns `true` if the call moves, removes or recurses into the folder that it was given.
+fn includes_contents(given: &ResolvedValue, call: &ResolvedCall) -> bool {
+    given.roles.meets(RoleSet::DESCENDING) || call.descends()
 }
 
 /// Returns the certainty with which a rule covers a call without resources, or the condition that does not hold.
@@ -176,7 +184,7 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -
         && condition.domains.is_none();
     let uncertain = UncertainMatch::for_rule(rule);
     let match_listed = |list: &ListCondition| {
-        uncertain.match_values(None, values_of(list, call), |value| uncertain.match_list(list, value))
+        uncertain.match_values(None, values_of(list, call), |given| uncertain.match_list(list, given, call))
     };
     if !applies_to_whole_calls {
         return Err(Mismatch::NoResource);
@@ -250,12 +258,12 @@ impl UncertainMatch {
         self,
         judged: Option<&'a ResolvedValue>,
         values: impl Iterator<Item = &'a ResolvedValue> + Clone,
-        holds: impl Fn(&Resource) -> Option<Match>,
+        holds: impl Fn(&ResolvedValue) -> Option<Match>,
     ) -> Option<Match> {
-        let mut held = values.clone().map(|given| holds(&given.value)).peekable();
+        let mut held = values.clone().map(&holds).peekable();
         held.peek()?;
         min_certainty(held).or_else(|| {
-            let holds = |given: &ResolvedValue| holds(&given.value).is_some();
+            let holds = |given: &ResolvedValue| holds(given).is_some();
             let some = judged.map_or_else(|| values.clone().any(holds), holds);
             (self == Self::Counts && some).then_some(Match::Possible)
         })
@@ -275,10 +283,13 @@ impl UncertainMatch {
         }
     }
 
-    fn match_list(self, list: &ListCondition, value: &Resource) -> Option<Match> {
-        let entries = || list.allowed.iter();
+    /// Checks a value against a list. A folder whose contents the call affects may affect the listed paths in it.
+    fn match_list(self, list: &ListCondition, given: &ResolvedValue, call: &ResolvedCall) -> Option<Match> {
+        let (entries, value) = (|| list.allowed.iter(), &given.value);
         self.certainty(entries().any(|entry| entry.covers(value)), || {
-            entries().any(|entry| entry.may_match(value))
+            entries().any(|entry| {
+                entry.may_match(value) || entry.is_inside(value) && includes_contents(given, call)
+            })
         })
     }
 

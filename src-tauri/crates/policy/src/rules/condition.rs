@@ -99,6 +99,16 @@ impl ListEntry {
         }
     }
 
+    /// Returns `true` if the entry is a path inside the given folder.
+    pub(crate) fn is_inside(&self, folder: &Resource) -> bool {
+        match (self, folder) {
+            (Self::Identifier(path), Resource::Path(folder)) => {
+                CanonicalPath::assume_canonical(path).is_ok_and(|path| folder.strictly_contains(&path))
+            }
+            (Self::Domain(_) | Self::Email(_) | Self::Identifier(_), _) => false,
+        }
+    }
+
     pub(crate) fn covers(&self, value: &Resource) -> bool {
         let text = match value {
             Resource::Text(text) => &**text,

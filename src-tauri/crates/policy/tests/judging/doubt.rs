@@ -168,6 +168,39 @@ fn folder_with_a_denied_path_inside_cannot_be_searched() {
 }
 
 #[test]
+fn folder_with_a_listed_path_inside_is_covered_by_rules_that_refuse() {
+    let listed = |roles: &[&str], then| {
+        let secret =
+            json!({ "lists": [{ "roles": roles, "allowed": ["/d/a/secret"], "matchType": "identifiers" }] });
+        Scene::new(&[("secret", secret, then), ("all", json!({}), "allow")])
+    };
+    for folder in ["/d", "/d/a"] {
+        let search = json!({ "path": folder, "pattern": "x" });
+        let list = |is_recursive: bool| json!({ "path": folder, "recursive": is_recursive });
+        for (then, expected) in [("deny", "deny secret"), ("escalate", "escalate secret")] {
+            let verdict = |tool: &str, arguments: &Value| {
+                listed(&["read-path"], then).verdict_text("filesystem", tool, arguments)
+            };
+            assert_eq!(verdict("search", &search), expected);
+            assert_eq!(verdict("list", &list(true)), expected);
+            assert_eq!(verdict("list", &list(false)), "allow all");
+            assert_eq!(verdict("read", &json!({ "path": folder })), "allow all");
+            assert_eq!(verdict("search", &json!({ "path": "/d/b", "pattern": "x" })), "allow all");
+        }
+        let moved = json!({ "source": folder, "destination": "/e" });
+        let verdict = listed(&["delete-path"], "deny").verdict_text("filesystem", "move", &moved);
+        assert_eq!(verdict, "deny secret");
+    }
+    // A rule that allows listed paths does not allow the folder around them.
+    let allowed =
+        json!({ "lists": [{ "roles": ["read-path"], "allowed": ["/d/a"], "matchType": "identifiers" }] });
+    let scene = Scene::new(&[("listed", allowed, "allow")]);
+    let search =
+        |folder: &str| scene.verdict_text("filesystem", "search", &json!({ "path": folder, "pattern": "x" }));
+    assert_eq!((search("/d/a"), search("/d")), ("allow listed".to_owned(), "deny default-deny".to_owned()));
+}
+
+#[test]
 fn host_is_found_in_every_spelling() {
     let pairs = [
         ("b\u{fc}cher.de", "https://xn--bcher-kva.de/"),
