@@ -79,6 +79,7 @@ mod runs_changes;
 mod runs_commands;
 mod runs_locks;
 mod runs_mounts;
+mod runs_paused;
 mod runs_questions;
 mod runs_reading;
 mod runs_undo;

@@ -41,6 +41,7 @@ impl Desk {
 
     /// Answers the only open question, which the user has ignored so far.
     fn answer(&self, answer: impl FnOnce(&Question) -> Answer) {
+        eventually("the question is open", TIMEOUT, || self.world.user.count() == 1);
         let asked = self.world.user.asked();
         let [question] = &asked[..] else { panic!("not one question: {asked:?}") };
         self.world.user.answer_late(answer(question));

@@ -47,8 +47,10 @@ impl Shell {
         writeln!(self.stdin.as_ref().unwrap(), "{{ {command}; }} 2>&1; echo \"status $?\"").unwrap();
         let mut said = String::new();
         while !said.lines().last().is_some_and(|line| line.contains("status ")) {
-            let line =
-                self.lines.recv_timeout(TIMEOUT).unwrap_or_else(|why| panic!("{command}: {why}: {said}"));
+            let line = self.lines.recv_timeout(TIMEOUT).unwrap_or_else(|why| {
+                let ended = self.child.try_wait();
+                panic!("{command}: {why}: {said} (the run's exit status: {ended:?})")
+            });
             said.push_str(&line);
             said.push('\n');
         }

@@ -6,6 +6,7 @@ use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::ActivityView;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -35,6 +36,12 @@ fn policy(rules: &[Value]) -> String {
 fn deny_reading(folder: &str) -> Value {
     json!({ "name": "shut", "description": "d", "principle": "p", "reason": "r", "then": "deny",
         "if": { "paths": { "roles": ["read-path"], "within": folder } } })
+}
+
+/// Returns a rule that denies reading a file, which it names in a list.
+fn deny_reading_file(file: &Path) -> Value {
+    json!({ "name": "shut", "description": "d", "principle": "p", "reason": "r", "then": "deny",
+        "if": { "lists": [{ "roles": ["read-path"], "allowed": [file], "matchType": "identifiers" }] } })
 }
 
 /// Returns the decisions about files in `docs`.
@@ -76,36 +83,61 @@ fn each_file_of_an_allowed_folder_is_recorded_and_counted() {
 }
 
 #[test]
-fn files_that_cannot_be_recorded_are_soon_denied() {
+fn files_that_cannot_be_recorded_are_denied_until_they_can() {
     let world = World::new();
     create_files(&world);
     let mut shell = Shell::start(&world, &world.path("project"));
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(shell.run("cat ~/docs/0 ~/docs/1"), "0\n1\nstatus 0\n");
     eventually("both files are recorded", TIMEOUT, || decisions(&world).len() == 2);
-    std::fs::remove_file(world.home.audit().join("audit.jsonl")).unwrap();
+    let (log, away) = (world.home.audit().join("audit.jsonl"), world.home.audit().join("away"));
+    std::fs::rename(&log, &away).unwrap();
     // The first file after the removal may still be opened, because recording it fails afterwards.
     shell.run("cat ~/docs/2");
     eventually("a file is denied", TIMEOUT, || shell.run("cat ~/docs/3").contains("Permission denied"));
     // The file that the question was about has a permission of its own, which is on record.
     assert_eq!(shell.run("cat ~/docs/0"), "0\nstatus 0\n");
     assert!(shell.run("cat ~/docs/1").contains("Permission denied"));
+    // The file that could not be recorded is recorded later, and only then is the folder readable again.
+    std::fs::rename(&away, &log).unwrap();
+    let is_recorded = |file: &str| decisions(&world).iter().any(|entry| entry.paths[0].ends_with(file));
+    eventually("the file is recorded", TIMEOUT, || is_recorded("docs/2"));
+    eventually("files are read again", TIMEOUT, || shell.run("cat ~/docs/3") == "3\nstatus 0\n");
+    assert_eq!(shell.run("cat ~/docs/4"), "4\nstatus 0\n");
+    eventually("further files are recorded", TIMEOUT, || is_recorded("docs/3") && is_recorded("docs/4"));
     assert_eq!(world.user.asked().len(), 1);
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn files_are_recorded_again_after_a_new_approval() {
+    let world = World::new();
+    create_files(&world);
+    let mut shell = Shell::start(&world, &world.path("project"));
+    for approvals in 1..=2 {
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        assert_eq!(shell.run("cat ~/docs/0 ~/docs/1"), "0\n1\nstatus 0\n");
+        eventually("both files are recorded", TIMEOUT, || decisions(&world).len() == 2 * approvals);
+        world.revoke_only_grant();
+    }
 }
 
 #[test]
 fn a_rule_denies_a_part_of_an_allowed_folder() {
-    let world = World::with(|prepared| {
-        let policy = policy(&[deny_reading("~/docs/shut")]);
-        std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
-    });
-    create_files(&world);
-    let mut shell = Shell::start(&world, &world.path("project"));
-    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    assert_eq!(shell.run("cat ~/docs/0 ~/docs/1"), "0\n1\nstatus 0\n");
-    let denied = shell.run("cat ~/docs/shut/b");
-    assert!(denied.contains("Permission denied"), "{denied}");
-    assert_eq!(world.user.asked().len(), 1);
+    for is_listed in [false, true] {
+        let world = World::with(|prepared| {
+            let file = prepared.home.user_home.join("docs/shut/b");
+            let rule = if is_listed { deny_reading_file(&file) } else { deny_reading("~/docs/shut") };
+            std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy(&[rule])).unwrap();
+        });
+        create_files(&world);
+        let mut shell = Shell::start(&world, &world.path("project"));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        assert_eq!(shell.run("cat ~/docs/0 ~/docs/1"), "0\n1\nstatus 0\n");
+        let denied = shell.run("cat ~/docs/shut/b");
+        assert!(denied.contains("Permission denied"), "{denied}");
+        assert_eq!(world.user.asked().len(), 1);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 const INITIAL_CAPACITY: usize = 768;
 
 /// Serialized entry that is not in the log yet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Pending {
     /// Fields from `event` on, as a JSON object.
     object: String,

@@ -10,19 +10,30 @@ use std::time::{Duration, Instant};
 /// Maximum time to suspend all programs. If suspending takes longer, the run is terminated.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Interval between checks.
+/// Interval between checks while programs are being suspended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Interval between checks that a paused run's programs are still suspended. A program can arrange before the pause that
+/// the kernel resumes it, for example with a timer that sends `SIGCONT`.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Number of times that programs are suspended again in one pause before the run is terminated.
+const MAX_RESUMES: u32 = 8;
 
 impl Run {
     /// Suspends and resumes the programs whenever the run is paused or resumed.
     pub(super) async fn follow_pauses(self: Arc<Self>) {
         let mut stops = self.services.broker.stops().watch();
-        let mut is_frozen = false;
+        let (mut is_frozen, mut resumes) = (false, 0);
         loop {
             let is_paused = stops.borrow_and_update().paused.contains(&self.id);
             if is_paused != is_frozen {
-                is_frozen = is_paused;
+                (is_frozen, resumes) = (is_paused, 0);
                 let supervisor = self.pid;
+                if is_paused {
+                    // From now on, each read is judged, and denied because of the pause.
+                    self.files.end_readable_folders();
+                }
                 let apply = move || {
                     if is_paused {
                         return freeze(supervisor);
@@ -36,10 +47,37 @@ impl Run {
                     self.files.end_with_reason("it could not be paused".to_owned());
                 }
             }
-            if stops.changed().await.is_err() {
-                return;
+            tokio::select! {
+                changed = stops.changed() => if changed.is_err() {
+                    return;
+                },
+                () = tokio::time::sleep(RECHECK_INTERVAL), if is_frozen => {
+                    resumes += u32::from(self.has_resumed().await);
+                    if resumes > MAX_RESUMES {
+                        tracing::error!(run = self.id, "a program of a paused run keeps resuming itself; terminating the run");
+                        self.files.end_with_reason("a program kept resuming itself while it was paused".to_owned());
+                        return;
+                    }
+                }
             }
         }
+    }
+}
+
+impl Run {
+    /// Suspends programs that are running although the run is paused. Returns `true` if there were any.
+    async fn has_resumed(&self) -> bool {
+        let supervisor = self.pid;
+        let refreeze = move || {
+            let is_suspended = |process| has_stopped(process) || cannot_run(process);
+            let has_resumed = !sandbox_processes(supervisor, &|| true).into_iter().all(is_suspended);
+            has_resumed && {
+                freeze(supervisor);
+                true
+            }
+        };
+        // An error occurs only while the daemon exits, which also terminates the run.
+        tokio::task::spawn_blocking(refreeze).await.unwrap_or(false)
     }
 }
 

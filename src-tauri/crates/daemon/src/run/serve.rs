@@ -100,11 +100,13 @@ impl OpenedRun {
         }
         run.network.local().iter().for_each(|services| services.close());
         run.files.mark_exited();
-        // The view has exited too, so this completes once all files that it reported are recorded.
+        // The view has exited too, so this completes once all files that it reported are recorded. If they cannot be, the
+        // entry about the run's end contains their number.
         if tokio::time::timeout(EXIT_TIMEOUT, serving.disconnected()).await.is_err() {
             tracing::error!(
                 session = run.id,
-                "the file view of a run is still connected; its last reads may not be recorded"
+                count = run.files.unrecorded_reads(),
+                "failed to record all files that a run has read"
             );
         }
         drop(serving);
@@ -153,7 +155,12 @@ impl Run {
         self.services.autostart.session_ended(&self.id);
         let how =
             status.map_or_else(|| "was ended".to_owned(), |status| format!("exited with status {status}"));
-        let entry = self.principal.entry(Event::Session, format!("{} {how}", self.principal.server));
+        let unrecorded = match self.files.unrecorded_reads() {
+            0 => String::new(),
+            count => format!("; {count} files that it read could not be recorded"),
+        };
+        let text = format!("{} {how}{unrecorded}", self.principal.server);
+        let entry = self.principal.entry(Event::Session, text);
         if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "failed to record the end of a run");
         }

@@ -158,7 +158,13 @@ impl ChannelGate {
                 ToView::PermitReading { folder } => drop(self.permitted().readable.insert(folder)),
                 ToView::Permissions { version, permitted, readable } => {
                     let accesses = permitted.into_iter().collect();
-                    *self.permitted() = Permissions { accesses, readable: readable.into_iter().collect() };
+                    let now = Permissions { accesses, readable: readable.into_iter().collect() };
+                    let before = std::mem::replace(&mut *self.permitted(), now);
+                    let ended: Vec<String> =
+                        before.readable.difference(&self.permitted().readable).cloned().collect();
+                    if !ended.is_empty() {
+                        self.reads.forget(&ended);
+                    }
                     let complete = view.revoke();
                     self.send(&FromView::Applied { version, complete });
                 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashSet,
+    path::Path,
     sync::{Mutex, PoisonError},
 };
 
@@ -41,6 +42,21 @@ impl Reads {
     }
 }
 
+impl Reads {
+    /// Forgets the files below these folders, so that they are reported again if the folders become readable again.
+    pub(super) fn forget(&self, folders: &[String]) {
+        let is_below = |path: &str| folders.iter().any(|folder| Path::new(path).starts_with(folder));
+        let mut reported = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut length = 0;
+        reported.paths.retain(|path| {
+            let is_kept = !is_below(path);
+            length += if is_kept { path.len() } else { 0 };
+            is_kept
+        });
+        reported.length = length;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +72,14 @@ mod tests {
             }));
         }
         assert_eq!(reports, 1);
+    }
+
+    #[test]
+    fn files_of_an_ended_folder_are_reported_again() {
+        let reads = Reads::default();
+        assert!(["/d/a", "/e/a"].iter().all(|path| reads.report_once(path, || true)));
+        reads.forget(&["/d".to_owned()]);
+        assert!(!reads.report_once("/d/a", || false) && reads.report_once("/e/a", || false));
     }
 
     #[test]

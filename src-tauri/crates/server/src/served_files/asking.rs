@@ -196,7 +196,7 @@ impl ServedFiles {
     /// Records an allowed access. Unless it was approved only once, permits it permanently. Returns `None` if the
     /// access must be judged again.
     async fn allow(
-        &self,
+        self: &Arc<Self>,
         wanted: &PermittedAccess,
         permit: &Permit,
         judged: &JudgedAccess,
@@ -219,7 +219,7 @@ impl ServedFiles {
             return Some(AccessAnswer::Once);
         }
         let versions = JudgedVersions { grants: judged.grants_version, snapshot: &judged.snapshot };
-        let readable = judged.readable.clone().map(|folder| (folder, entry));
+        let readable = self.readable_folder(wanted, permit).await.map(|folder| (folder, entry));
         match self.permit((wanted.clone(), readable), versions) {
             PermitResult::Permitted => Some(AccessAnswer::Permitted),
             // If there are too many permitted accesses, the next round denies this access.

@@ -2,55 +2,96 @@
 //! wait for the record, so that reading many files is fast.
 //!
 //! - Each file gets the entry of the decision that made its folder readable, with its own path.
+//! - Files that cannot be recorded are kept until they can. Until then, no folder is readable.
 
 use super::ServedFiles;
 use ironcurtain_audit::{Entry, Pending, redacted};
+use ironcurtain_grants::GrantTable;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Maximum number of files that are recorded with one write.
 const MAX_AT_ONCE: usize = 256;
 
+/// Time between attempts to record files.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+
 /// All folders that have been readable, each with the entry of the first file that was read in it. A folder is kept after
 /// it is no longer readable, because a report can arrive later.
 #[derive(Debug, Default)]
-pub(super) struct FolderReads(Mutex<HashMap<CanonicalPath, Entry>>);
+pub(super) struct FolderReads {
+    folders: Mutex<HashMap<CanonicalPath, Entry>>,
+    /// Number of reported files that are not recorded yet.
+    unrecorded: AtomicUsize,
+}
 
 impl FolderReads {
     pub(super) fn add(&self, folder: CanonicalPath, entry: Entry) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(folder, entry);
+        self.lock().insert(folder, entry);
     }
 
-    /// Returns the entry for a file, or `None` if no folder above it has been readable.
-    fn entry(&self, path: &str) -> Option<Entry> {
-        let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Counts a reported file that is not recorded yet.
+    pub(super) fn count_report(&self) {
+        self.unrecorded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the decision that made the folder readable still holds: its grant is active, and the policy is
+    /// the same.
+    pub(super) fn is_current(&self, folder: &CanonicalPath, table: &GrantTable, policy_hash: &str) -> bool {
+        self.lock().get(folder).is_some_and(|entry| {
+            let is_active = |id: &String| table.grants.iter().any(|grant| grant.id == *id);
+            entry.grant_id.as_ref().is_some_and(is_active)
+                && entry.policy_hash.as_deref() == Some(policy_hash)
+        })
+    }
+
+    /// Returns the entry for a file: that of the innermost folder that is readable or, for a late report, was readable.
+    /// Returns `None` if no folder above the file has been readable.
+    fn entry(&self, path: &str, readable: &HashSet<CanonicalPath>) -> Option<Entry> {
         let above = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
-        let mut above = above.filter_map(|folder| CanonicalPath::assume_canonical(folder).ok());
-        let mut entry = above.find_map(|folder| folders.get(&folder).cloned())?;
+        let above = above.filter_map(|folder| CanonicalPath::assume_canonical(folder).ok());
+        let folders = self.lock();
+        let known: Vec<CanonicalPath> = above.filter(|folder| folders.contains_key(folder)).collect();
+        let folder = known.iter().find(|folder| readable.contains(*folder)).or(known.first())?;
+        let mut entry = folders.get(folder)?.clone();
         entry.paths = vec![path.to_owned()];
         entry.arguments = Some(redacted(&super::judge::arguments(path)));
         Some(entry)
     }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<CanonicalPath, Entry>> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl ServedFiles {
+    /// Returns the number of files that the view has reported and that are not recorded yet.
+    pub fn unrecorded_reads(&self) -> usize {
+        self.permissions.reads().unrecorded.load(Ordering::Relaxed)
+    }
+
     /// Records reported files until the sender is dropped.
     pub(super) async fn record_reads(&self, mut reports: mpsc::UnboundedReceiver<String>) {
         let mut paths = Vec::new();
         while reports.recv_many(&mut paths, MAX_AT_ONCE).await > 0 {
-            self.record_read(paths.drain(..)).await;
+            let (count, entries) = (paths.len(), self.read_entries(paths.drain(..)));
+            self.record_entries(entries).await;
+            self.permissions.reads().unrecorded.fetch_sub(count, Ordering::Relaxed);
+            self.services.changed();
         }
     }
 
-    /// Records files that programs read. If this fails, each further read must be judged, which denies it.
-    async fn record_read(&self, paths: impl Iterator<Item = String>) {
-        let mut entries = Vec::new();
+    /// Returns the entries for files that programs read, and counts the files.
+    fn read_entries(&self, paths: impl Iterator<Item = String>) -> Vec<Pending> {
+        let (mut entries, readable) = (Vec::new(), self.permissions.readable());
         for path in paths {
-            let entry = self.permissions.reads().entry(&path);
+            let entry = self.permissions.reads().entry(&path, &readable);
             let grant = entry.as_ref().and_then(|entry| entry.grant_id.clone());
             let Some(Ok(entry)) = entry.map(Pending::new) else {
                 // Only a defect of the view can cause this.
@@ -66,13 +107,24 @@ impl ServedFiles {
             self.services.grants.count_use(grant.as_slice());
             self.count_allowed(&PermittedAccess { path, access: FileAccess::Read });
         }
-        if entries.is_empty() {
-            return;
+        entries
+    }
+
+    /// Records entries. While this fails, each further read must be judged, which denies it.
+    async fn record_entries(&self, entries: Vec<Pending>) {
+        let mut has_failed = false;
+        while !entries.is_empty()
+            && let Err(problem) = self.services.audit.record_all(entries.clone()).await
+        {
+            if !has_failed {
+                tracing::error!(session = self.id, %problem, "failed to record files that were read; trying again");
+            }
+            has_failed = true;
+            self.hold_readable_folders(true);
+            tokio::time::sleep(RETRY_DELAY).await;
         }
-        if let Err(problem) = self.services.audit.record_all(entries).await {
-            tracing::error!(%problem, "failed to record files that were read");
-            self.end_readable_folders();
+        if has_failed {
+            self.hold_readable_folders(false);
         }
-        self.services.changed();
     }
 }

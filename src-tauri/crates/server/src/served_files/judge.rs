@@ -25,8 +25,6 @@ pub(super) struct JudgedAccess {
     /// Condition under which other programs run the file automatically. Each change to such a file requires its own
     /// approval.
     pub(super) runs_later: Option<AutostartCondition>,
-    /// Folder around the file, if a grant for it allows a run to read all of its files. `None` if the view knows it.
-    pub(super) readable: Option<CanonicalPath>,
 }
 
 impl JudgedAccess {
@@ -48,6 +46,27 @@ impl ServedFiles {
     ) -> Option<JudgedAccess> {
         let (files, wanted, approved) = (self.clone(), wanted.clone(), approved.to_vec());
         tokio::task::spawn_blocking(move || files.judge(&wanted, &approved)).await.ok()
+    }
+
+    /// Returns the folder around a file that was read, if a grant for it allows a run to read all of its files. Returns
+    /// `None` for a server, because its programs keep running while it is paused, and if the view knows the folder.
+    pub(super) async fn readable_folder(
+        self: &Arc<Self>,
+        wanted: &PermittedAccess,
+        permit: &Permit,
+    ) -> Option<CanonicalPath> {
+        if !self.is_frozen_when_paused || wanted.access != FileAccess::Read {
+            return None;
+        }
+        let table = self.services.grants.now();
+        let is_used = |grant: &&StandingGrant| permit.grants().contains(&grant.id);
+        let granted = table.grants.iter().filter(is_used).find_map(StandingGrant::files)?;
+        if granted.kind != GrantKind::Tree || self.permissions.is_readable(&granted.path) {
+            return None;
+        }
+        let (files, folder) = (self.clone(), granted.path.clone());
+        let is_readable = move || files.may_read_all(&folder, &table).then_some(folder);
+        tokio::task::spawn_blocking(is_readable).await.ok().flatten()
     }
 
     /// Judges an access. Blocks while the path is resolved.
@@ -75,25 +94,7 @@ impl ServedFiles {
                 }
             }
         };
-        let readable = match &verdict {
-            Verdict::Allow(permit) if wanted.access == FileAccess::Read => {
-                self.readable_folder(permit, &table)
-            }
-            Verdict::Allow(_) | Verdict::Escalate(_) | Verdict::Deny(_) => None,
-        };
-        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later, readable }
-    }
-
-    /// Returns the folder of the grant that permits a read, if all files in the folder may be read. Returns `None` for a
-    /// server, because its reads must be denied while it is paused, and for a known folder.
-    fn readable_folder(&self, permit: &Permit, table: &GrantTable) -> Option<CanonicalPath> {
-        if !self.is_frozen_when_paused {
-            return None;
-        }
-        let is_used = |grant: &&StandingGrant| permit.grants().contains(&grant.id);
-        let files = table.grants.iter().filter(is_used).find_map(StandingGrant::files)?;
-        let is_new = files.kind == GrantKind::Tree && !self.permissions.is_readable(&files.path);
-        (is_new && self.may_read_all(&files.path, table)).then(|| files.path.clone())
+        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
     }
 
     /// Returns a denial if the server's entry makes the path inaccessible, or if changing the folder would affect a

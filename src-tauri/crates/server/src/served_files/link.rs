@@ -67,7 +67,10 @@ async fn handle_messages(
                         open.insert(id, answering);
                     }
                     // Sending cannot fail: the receiver is dropped only after this sender.
-                    FromView::Read { path } => _ = reads.send(path),
+                    FromView::Read { path } => {
+                        files.permissions.reads().count_report();
+                        let _ = reads.send(path);
+                    }
                     FromView::Withdraw { id } => {
                         open.remove(&id).iter().for_each(AbortHandle::abort);
                     }

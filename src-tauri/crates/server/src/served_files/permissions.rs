@@ -37,6 +37,8 @@ struct PermittedAccesses {
     length: usize,
     /// Folders whose files may all be read.
     readable: HashSet<CanonicalPath>,
+    /// `true` while files that were read cannot be recorded. No folder is readable then.
+    holds_readable: bool,
 }
 
 impl PermittedAccesses {
@@ -101,6 +103,11 @@ impl Permissions {
         self.permitted.lock().unwrap_or_else(PoisonError::into_inner).readable.contains(folder)
     }
 
+    /// Returns the folders whose files may all be read.
+    pub(super) fn readable(&self) -> HashSet<CanonicalPath> {
+        self.permitted.lock().unwrap_or_else(PoisonError::into_inner).readable.clone()
+    }
+
     /// Returns the readable folders that the view was sent, with entries for the files in them.
     pub(super) fn reads(&self) -> &FolderReads {
         &self.reads
@@ -134,7 +141,8 @@ impl ServedFiles {
             return PermitResult::Full;
         }
         self.send_to_view(ToView::Permit(access));
-        if let Some((folder, entry)) = readable
+        let may_be_readable = !permitted.holds_readable && !self.services.broker.stops().is_paused(&self.id);
+        if let Some((folder, entry)) = readable.filter(|_| may_be_readable)
             && permitted.readable.insert(folder.clone())
         {
             // The view may report files as soon as it has the permission.
@@ -178,30 +186,70 @@ impl ServedFiles {
     /// Judges the permitted accesses by grants of this version or a newer one. Accesses that are added concurrently
     /// have also been judged by such grants.
     fn judge_again(&self, version: u64) {
+        self.end_outdated_folders();
         let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
-        let (before, readable) = {
-            let permitted = permitted();
-            (permitted.accesses.clone(), permitted.readable.clone())
-        };
+        let before = permitted().accesses.clone();
         // Judging is slow and must not block the opening of files, so release the lock.
         let allowed = |access: &PermittedAccess| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_));
         let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();
-        let table = self.services.grants.now();
-        let unreadable: Vec<CanonicalPath> =
-            readable.into_iter().filter(|folder| !self.may_read_all(folder, &table)).collect();
         let mut permitted = permitted();
         ended.iter().for_each(|access| permitted.remove(access));
-        unreadable.iter().for_each(|folder| _ = permitted.readable.remove(folder));
         self.send_permissions(version, &permitted);
     }
 
-    /// Requires each further read to be judged, because reads cannot be recorded.
-    pub(super) fn end_readable_folders(&self) {
+    /// Ends readable folders whenever grants or policy change. There are few of them, so this takes effect long before
+    /// all accesses are judged again.
+    pub(super) async fn follow_readable_folders(self: Arc<Self>) {
+        let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
+        loop {
+            let changed = tokio::select! {
+                changed = table.changed() => changed,
+                changed = snapshots.changed() => changed,
+            };
+            if changed.is_err() {
+                return;
+            }
+            let files = self.clone();
+            // Ignore the error: it occurs only while the daemon exits, which also terminates the sandbox.
+            let _ = tokio::task::spawn_blocking(move || files.end_outdated_folders()).await;
+        }
+    }
+
+    /// Ends the readable folders whose decision no longer holds. The next read in such a folder is judged. Blocks while
+    /// paths are resolved.
+    fn end_outdated_folders(&self) {
+        let readable = self.permissions.readable();
+        let (table, snapshot) = (self.services.grants.now(), self.services.snapshot());
+        let is_outdated = |folder: &CanonicalPath| {
+            !self.permissions.reads.is_current(folder, &table, &snapshot.hash)
+                || !self.may_read_all(folder, &table)
+        };
+        let outdated: Vec<CanonicalPath> = readable.into_iter().filter(is_outdated).collect();
+        if !outdated.is_empty() {
+            let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+            outdated.iter().for_each(|folder| _ = permitted.readable.remove(folder));
+            self.resend_permissions(&permitted);
+        }
+    }
+
+    /// Requires each further read to be judged until the next one makes its folder readable again.
+    pub fn end_readable_folders(&self) {
         let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         permitted.readable.clear();
-        // The view repeats the version that it has applied last or will apply next.
-        let version = *self.permissions.applied.borrow();
-        self.send_permissions(version, &permitted);
+        self.resend_permissions(&permitted);
+    }
+
+    /// Requires each further read to be judged until this function is called with `false`.
+    pub(super) fn hold_readable_folders(&self, holds: bool) {
+        self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner).holds_readable = holds;
+        if holds {
+            self.end_readable_folders();
+        }
+    }
+
+    /// Sends permissions with the version that the view has applied last or will apply next.
+    fn resend_permissions(&self, permitted: &PermittedAccesses) {
+        self.send_permissions(*self.permissions.applied.borrow(), permitted);
     }
 
     fn send_permissions(&self, version: u64, permitted: &PermittedAccesses) {

@@ -13,7 +13,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 #[derive(Debug)]
 pub struct ServingFiles {
     linked: JoinHandle<io::Result<()>>,
-    following: AbortHandle,
+    following: [AbortHandle; 2],
     is_over: bool,
 }
 
@@ -24,7 +24,10 @@ impl ServingFiles {
         view: UnixStream,
         for_view: mpsc::UnboundedReceiver<ToView>,
     ) -> Self {
-        let following = tokio::spawn(files.clone().follow_changes()).abort_handle();
+        let following = [
+            tokio::spawn(files.clone().follow_readable_folders()).abort_handle(),
+            tokio::spawn(files.clone().follow_changes()).abort_handle(),
+        ];
         Self { linked: tokio::spawn(link::serve(files.clone(), view, for_view)), following, is_over: false }
     }
 
@@ -41,6 +44,6 @@ impl ServingFiles {
 impl Drop for ServingFiles {
     fn drop(&mut self) {
         self.linked.abort();
-        self.following.abort();
+        self.following.iter().for_each(AbortHandle::abort);
     }
 }
