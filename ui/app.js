@@ -77,7 +77,7 @@ async function importPages() {
     const { PAGES } = await import("./pages/all.js");
     pages = PAGES;
   } catch (failure) {
-    addFailure(backend.sentence(failure));
+    addFailure(FRAME.notLoaded(backend.sentence(failure)));
   }
   hasAllPages = true;
   redraw();

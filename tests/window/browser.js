@@ -22,14 +22,15 @@ async function policy() {
   return app.security.csp.replace(/connect-src[^;]*;/, "connect-src 'none';");
 }
 
-/** Serves `ui/` with the fake app loaded first. */
-export async function serve() {
+/** Serves `ui/` with the fake app loaded first. Files in `missing` do not exist. */
+export async function serve(missing = new Set()) {
   const csp = await policy();
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
     const path = pathname === "/" ? "/index.html" : normalize(pathname);
     const from = OWN.includes(path) ? join(HERE, path) : join(UI, path);
     try {
+      if (missing.has(path)) throw new Error("missing");
       let body = await readFile(from);
       if (path === "/parts.html") body = withSprite(String(body));
       if (path.endsWith(".html")) body = String(body).replace('<script type="module"', '<script src="made.js"></script>\n    <script type="module"');
@@ -69,6 +70,7 @@ export class Browser {
   #server;
   #session = "";
   #settings = "";
+  #missing = new Set();
 
   /**
    * Opens a browser of this size. It draws as the app does on X11. With compositing, it can take pictures, but needs much
@@ -76,7 +78,7 @@ export class Browser {
    */
   static async open({ width = 1280, height = 800, isComposited = false, hasAnimations = true } = {}) {
     const browser = new Browser();
-    browser.#server = await serve();
+    browser.#server = await serve(browser.#missing);
     const display = await screen(width, height, browser.#children);
     const port = await freePort();
     browser.#settings = await mkdtemp(join(tmpdir(), "window-"));
@@ -98,6 +100,12 @@ export class Browser {
     this.#children.reverse().forEach((child) => child.kill());
     this.#server.close();
     await rm(this.#settings, { recursive: true });
+  }
+
+  /** Runs a function while a file of the window does not exist. */
+  async without(path, work) {
+    this.#missing.add(path);
+    await work().finally(() => this.#missing.delete(path));
   }
 
   /** Opens a page of the window, optionally on a computer that an organization manages. */

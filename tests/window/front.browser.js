@@ -44,6 +44,18 @@ test("the links are painted before the app has answered, and are never replaced"
   assert.equal(now, painted);
 });
 
+test("Home works and names the problem if the other pages cannot be loaded", async () => {
+  await browser.without("/pages/all.js", async () => {
+    await browser.go("home");
+    await says("The other pages could not be loaded.");
+    await says("Claude Code");
+    // An address of another page leads to Home.
+    await browser.run(`location.hash = "#settings"`);
+    await browser.until(`document.querySelector("#page-home h1") !== null && document.querySelector("#page-settings h1") === null`);
+  });
+  await browser.go("settings");
+});
+
 test("every icon is drawn from the sprite", async () => {
   await browser.go("home");
   const empty = await browser.run(`[...document.querySelectorAll("svg:has(> use)")].filter((one) => one.checkVisibility() && one.querySelector("use").getBBox().width === 0).length`);

@@ -22,6 +22,7 @@ export const FRAME = {
   alert: "needs you",
   unreachableTitle: "IronCurtain is not responding",
   unreachableText: "The state of IronCurtain is unknown until it responds. Quit IronCurtain from the tray and start it again.",
+  notLoaded: (/** @type {string} */ why) => `The other pages could not be loaded. Close the window and open it again. ${why}`,
   noAnswer: "No answer for 10 seconds.",
   pageFailed: "This page cannot be shown. Restart IronCurtain, and report this if it happens again.",
   lockDown: "Lock down",
