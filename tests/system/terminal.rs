@@ -117,6 +117,24 @@ impl Terminal {
         between
     }
 
+    /// Waits until the terminal shows these texts after the previously matched text, in any order. Returns the output up
+    /// to the end of the last one.
+    #[track_caller]
+    pub fn shows_all(&mut self, texts: &[&str]) -> String {
+        let deadline = std::time::Instant::now() + TIMEOUT;
+        loop {
+            let rest = self.rest();
+            let ends = texts.iter().map(|text| rest.find(text).map(|at| at + text.len()));
+            if let Some(ends) = ends.collect::<Option<Vec<_>>>() {
+                let end = ends.into_iter().max().unwrap_or(0);
+                self.seen += end;
+                return rest[..end].to_owned();
+            }
+            assert!(std::time::Instant::now() < deadline, "{texts:?} are not shown: {}", self.all());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Returns all output so far.
     pub fn all(&self) -> String {
         String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()

@@ -25,16 +25,19 @@ fn the_run_reports_its_access_and_its_use() {
         offer: question.offers.iter().position(|offer| offer.reach == Reach::Paths).unwrap(),
         lifetime: Lifetime::Session,
     });
-    desk.terminal.shows("my notes\r\n");
+    // The lines and the program's output take different paths to the terminal, so either can come first.
+    let (denied, end) = (
+        "ironcurtain: denied ~/other.txt\r\n",
+        "ironcurtain: read 1 other file, wrote 0, 1 denied · ironcurtain session ",
+    );
+    let rest = desk.terminal.shows_all(&["my notes\r\n", denied, end]);
+    assert_eq!(rest.matches(denied).count(), 1, "{rest:?}");
+    assert_eq!(run.wait(), 1);
     let log = desk.world.log();
     assert!(
         log.contains("the question ended: approved") && !log.contains("answered on the terminal"),
         "{log}"
     );
-    let rest =
-        desk.terminal.shows("ironcurtain: read 1 other file, wrote 0, 1 denied · ironcurtain session ");
-    assert_eq!(rest.matches("ironcurtain: denied ~/other.txt\r\n").count(), 1, "{rest:?}");
-    assert_eq!(run.wait(), 1);
     // With `--quiet` or redirected standard error, no line appears unless `--verbose` is given.
     let lines = |options: &[&str]| {
         let mut command = super::run(&desk.world.ours(), &desk.world.path("project"), options, &["true"]);
@@ -52,15 +55,16 @@ fn the_run_reports_its_access_and_its_use() {
 fn status_lines_wait_while_a_program_uses_the_full_screen() {
     let mut desk = Desk::new();
     desk.world.user.will(Next::Ignore);
-    let script = "printf '\\033[?1049h\\033[Hfull screen'; cat ~/notes.txt & read a; \
-        printf '\\033[?1049lleft\\n'; wait; read b";
+    let script = "printf '\\033[?1049h\\033[Hfull screen'; read a; cat ~/notes.txt & read b; \
+        printf '\\033[?1049lleft\\n'; wait; read c";
     let run = desk.run(&[], &["sh", "-c", script]);
     desk.terminal.shows("full screen");
+    desk.terminal.types("\n");
     eventually("the question is open", TIMEOUT, || desk.world.user.count() == 1);
     desk.terminal.types("\n");
-    let full = desk.terminal.shows("left\r\n");
+    let full = desk.terminal.shows("\x1b[?1049l");
     assert!(!full.contains("ironcurtain:"), "{full:?}");
-    desk.terminal.shows("ironcurtain: waiting for your answer about ~/notes.txt\r\n");
+    desk.terminal.shows_all(&["left\r\n", "ironcurtain: waiting for your answer about ~/notes.txt\r\n"]);
     desk.answer(|_| Answer::Deny { note: None, reach: DenialReach::Call });
     desk.terminal.shows("ironcurtain: denied ~/notes.txt\r\n");
     desk.terminal.types("\n");
@@ -113,8 +117,7 @@ fn questions_are_answered_on_the_runs_own_terminal() {
 fn deny_denies_without_asking() {
     let mut desk = Desk::new();
     let run = desk.run(&["--deny"], &["sh", "-c", "cat own ~/notes.txt"]);
-    desk.terminal.shows("\nown\r\n");
-    desk.terminal.shows("ironcurtain: denied ~/notes.txt");
+    desk.terminal.shows_all(&["own\r\n", "ironcurtain: denied ~/notes.txt"]);
     assert_eq!(run.wait(), 1);
     assert_eq!(desk.world.user.asked().len(), 0);
 }
