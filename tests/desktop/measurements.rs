@@ -186,7 +186,7 @@ fn measure_questions(
         let dialog = screen.window(DIALOG);
         if n == 0 {
             settle(pid);
-            waking = wakeups(&[pid], look);
+            waking = wakeups(&[pid], look * 3);
         }
         screen.activate(&dialog);
         screen.key("Escape");
