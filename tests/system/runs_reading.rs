@@ -1,10 +1,11 @@
 //! Reading many files in a folder that the user allowed a run to read.
 
+use crate::machine::{descendants, is_stopped};
 use crate::runs::Shell;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
-use ironcurtain_protocol::ActivityView;
+use ironcurtain_protocol::{ActivityView, Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -120,6 +121,29 @@ fn files_are_recorded_again_after_a_new_approval() {
         eventually("both files are recorded", TIMEOUT, || decisions(&world).len() == 2 * approvals);
         world.revoke_only_grant();
     }
+}
+
+#[test]
+fn files_stay_open_during_a_pause() {
+    let world = World::new();
+    create_files(&world);
+    let mut shell = Shell::start(&world, &world.path("project"));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(shell.run("cat ~/docs/0; exec 7< ~/docs/shut/b"), "0\nstatus 0\n");
+    eventually("the run is listed", TIMEOUT, || world.sessions().len() == 1);
+    let run = world.sessions().remove(0);
+    let is_suspended = || {
+        let inside = descendants(run.server_pid.unwrap());
+        let program = Path::new("/bin/sh").canonicalize().unwrap();
+        inside.iter().filter(|one| one.exe() == program).all(|one| is_stopped(one.pid))
+    };
+    assert_eq!(world.request(Request::Pause { session: run.id.clone() }), Reply::Done);
+    eventually("the shell is suspended", TIMEOUT, is_suspended);
+    assert_eq!(world.request(Request::Resume { session: run.id.clone() }), Reply::Done);
+    assert_eq!(shell.run("cat <&7"), "old\nstatus 0\n");
+    assert_eq!(shell.run("cat ~/docs/1 ~/docs/2"), "1\n2\nstatus 0\n");
+    eventually("every file is recorded", TIMEOUT, || decisions(&world).len() >= 4);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]

@@ -82,9 +82,12 @@ pub enum ToView {
         version: u64,
         /// All permitted accesses.
         permitted: Vec<PermittedAccess>,
-        /// Folders whose files may all be read.
+        /// Folders whose files may all be opened for reading.
         #[serde(default)]
         readable: Vec<String>,
+        /// Folders in `readable`, and those whose files may still be read if they are open.
+        #[serde(default)]
+        kept: Vec<String>,
     },
     /// Reserves a folder for mounting, once no waiting request would block the mount. Replaces an earlier reservation.
     Reserve {

@@ -58,6 +58,11 @@ pub trait Gate: Send + Sync + 'static {
     /// Returns `true` if the access is currently permitted. Never waits for the user.
     fn permits(&self, access: &WantedAccess) -> bool;
 
+    /// Returns `true` if a file that was opened with this permission may stay open.
+    fn keeps(&self, access: &WantedAccess) -> bool {
+        self.permits(access)
+    }
+
     /// Asks the user for permission without waiting for the answer. `process` is the id of the requesting thread, for
     /// display only.
     ///

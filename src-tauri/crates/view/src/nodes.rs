@@ -102,6 +102,11 @@ impl Nodes {
         table.path(node).and_then(|_| table.nodes.get(&node)).map(|node| node.kind).ok_or(Errno::NOENT)
     }
 
+    /// Returns `true` if a node is a folder on a real file system.
+    pub(crate) fn is_real_folder(&self, node: u64) -> bool {
+        self.lock().nodes.get(&node).is_some_and(Node::is_real_folder)
+    }
+
     /// Returns the node of the folder that contains a node.
     pub(crate) fn parent(&self, node: u64) -> Option<u64> {
         self.lock().nodes.get(&node).map(|node| node.parent)

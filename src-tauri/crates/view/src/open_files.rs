@@ -52,8 +52,8 @@ impl OpenFile {
     }
 
     /// Returns `true` if the permission under which the file was opened is still valid.
-    pub(crate) fn is_permitted(&self, permits: impl Fn(&WantedAccess) -> bool) -> bool {
-        self.is_once || permits(&self.access)
+    pub(crate) fn is_permitted(&self, keeps: impl Fn(&WantedAccess) -> bool) -> bool {
+        self.is_once || keeps(&self.access)
     }
 
     /// Returns the file for reading its content or attributes.
@@ -132,9 +132,9 @@ impl OpenFiles {
     }
 
     /// Returns the files whose permission has been revoked.
-    pub(crate) fn revoked(&self, permits: impl Fn(&WantedAccess) -> bool) -> Vec<Arc<OpenFile>> {
+    pub(crate) fn revoked(&self, keeps: impl Fn(&WantedAccess) -> bool) -> Vec<Arc<OpenFile>> {
         let handles = self.lock();
-        let files = handles.files.values().filter(|file| !file.is_permitted(&permits));
+        let files = handles.files.values().filter(|file| !file.is_permitted(&keeps));
         files.cloned().collect()
     }
 }

@@ -211,7 +211,7 @@ impl Server {
     /// Refuses all further access through open files whose permission was revoked. Returns `true` if the kernel
     /// dropped their pages in time.
     pub(crate) fn revoke(&self) -> bool {
-        let revoked = self.files.revoked(|access| self.gate.permits(access));
+        let revoked = self.files.revoked(|access| self.gate.keeps(access));
         revoked.iter().for_each(|file| file.stop_writes());
         // Invalidation writes back dirty pages, which the files still accept.
         let is_dropped = self.invalidations.drop_pages_and_wait(revoked.iter().map(|file| file.node));

@@ -30,10 +30,6 @@ impl Run {
             if is_paused != is_frozen {
                 (is_frozen, resumes) = (is_paused, 0);
                 let supervisor = self.pid;
-                if is_paused {
-                    // From now on, each read is judged, and denied because of the pause.
-                    self.files.end_readable_folders();
-                }
                 let apply = move || {
                     if is_paused {
                         return freeze(supervisor);
@@ -45,6 +41,10 @@ impl Run {
                 if tokio::task::spawn_blocking(apply).await.is_ok_and(|done| !done) {
                     tracing::error!(run = self.id, "failed to pause the run; terminating it");
                     self.files.end_with_reason("it could not be paused".to_owned());
+                }
+                if is_paused {
+                    // A program that continues nevertheless cannot open further files.
+                    self.files.suspend_readable_folders();
                 }
             }
             tokio::select! {
@@ -65,19 +65,22 @@ impl Run {
 }
 
 impl Run {
-    /// Suspends programs that are running although the run is paused. Returns `true` if there were any.
+    /// Suspends programs that are running although the run is paused. Returns `true` if there were any. Terminates the run
+    /// if they cannot be suspended.
     async fn has_resumed(&self) -> bool {
         let supervisor = self.pid;
         let refreeze = move || {
             let is_suspended = |process| has_stopped(process) || cannot_run(process);
             let has_resumed = !sandbox_processes(supervisor, &|| true).into_iter().all(is_suspended);
-            has_resumed && {
-                freeze(supervisor);
-                true
-            }
+            (has_resumed, !has_resumed || freeze(supervisor))
         };
         // An error occurs only while the daemon exits, which also terminates the run.
-        tokio::task::spawn_blocking(refreeze).await.unwrap_or(false)
+        let (has_resumed, is_frozen) = tokio::task::spawn_blocking(refreeze).await.unwrap_or((false, true));
+        if !is_frozen {
+            tracing::error!(run = self.id, "failed to keep the run paused; terminating it");
+            self.files.end_with_reason("it could not be paused".to_owned());
+        }
+        has_resumed
     }
 }
 

@@ -157,7 +157,7 @@ impl Run {
             status.map_or_else(|| "was ended".to_owned(), |status| format!("exited with status {status}"));
         let unrecorded = match self.files.unrecorded_reads() {
             0 => String::new(),
-            count => format!("; {count} files that it read could not be recorded"),
+            count => format!("; number of files that it read and that could not be recorded: {count}"),
         };
         let text = format!("{} {how}{unrecorded}", self.principal.server);
         let entry = self.principal.entry(Event::Session, text);

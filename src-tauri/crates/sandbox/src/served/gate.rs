@@ -32,17 +32,26 @@ const MAX_QUEUED: usize = 8192;
 #[derive(Debug, Default)]
 struct Permissions {
     accesses: HashSet<PermittedAccess>,
-    /// Folders whose files may all be read.
+    /// Folders whose files may all be opened for reading.
     readable: HashSet<String>,
+    /// Folders whose open files may be read.
+    kept: HashSet<String>,
 }
 
 impl Permissions {
-    /// Returns `true` if the file is below a readable folder.
-    fn is_readable(&self, path: &str) -> bool {
-        let above = Path::new(path).ancestors().skip(1);
-        !self.readable.is_empty()
-            && above.filter_map(Path::to_str).any(|folder| self.readable.contains(folder))
+    /// Returns `true` if this access, or one that includes it, is permitted for the file itself.
+    fn permits(&self, path: &str, access: FileAccess) -> bool {
+        access
+            .included_in()
+            .iter()
+            .any(|access| self.accesses.contains(&PermittedAccess { path: path.to_owned(), access: *access }))
     }
+}
+
+/// Returns `true` if the file is below one of the folders.
+fn is_below(folders: &HashSet<String>, path: &str) -> bool {
+    let above = Path::new(path).ancestors().skip(1);
+    !folders.is_empty() && above.filter_map(Path::to_str).any(|folder| folders.contains(folder))
 }
 
 /// Connection to the trusted process, and the permissions that it has sent.
@@ -155,17 +164,25 @@ impl ChannelGate {
             match serde_json::from_str(&line?)? {
                 ToView::Answer { id, answer } => self.answer(id, answer),
                 ToView::Permit(access) => drop(self.permitted().accesses.insert(access)),
-                ToView::PermitReading { folder } => drop(self.permitted().readable.insert(folder)),
-                ToView::Permissions { version, permitted, readable } => {
-                    let accesses = permitted.into_iter().collect();
-                    let now = Permissions { accesses, readable: readable.into_iter().collect() };
+                ToView::PermitReading { folder } => {
+                    let mut permitted = self.permitted();
+                    permitted.kept.insert(folder.clone());
+                    permitted.readable.insert(folder);
+                }
+                ToView::Permissions { version, permitted, readable, kept } => {
+                    let now = Permissions {
+                        accesses: permitted.into_iter().collect(),
+                        readable: readable.into_iter().collect(),
+                        kept: kept.into_iter().collect(),
+                    };
                     let before = std::mem::replace(&mut *self.permitted(), now);
                     let ended: Vec<String> =
                         before.readable.difference(&self.permitted().readable).cloned().collect();
+                    // Waits for running operations, which may still report files in these folders.
+                    let complete = view.revoke();
                     if !ended.is_empty() {
                         self.reads.forget(&ended);
                     }
-                    let complete = view.revoke();
                     self.send(&FromView::Applied { version, complete });
                 }
                 ToView::Reserve { path, number } => {
@@ -234,19 +251,22 @@ impl Gate for ChannelGate {
     fn permits(&self, access: &WantedAccess) -> bool {
         let Some(path) = access.path.to_str() else { return false };
         let permitted = self.permitted.read().unwrap_or_else(PoisonError::into_inner);
-        let mut wanted = access_of(access.kind).included_in().iter();
-        let is_permitted = |access: &FileAccess| {
-            permitted.accesses.contains(&PermittedAccess { path: path.to_owned(), access: *access })
-        };
-        if wanted.any(is_permitted) {
+        if permitted.permits(path, access_of(access.kind)) {
             return true;
         }
-        let is_readable = access.kind == AccessKind::Read && permitted.is_readable(path);
+        let is_readable = access.kind == AccessKind::Read && is_below(&permitted.readable, path);
         drop(permitted);
         is_readable
             && self
                 .reads
                 .report_once(path, || self.try_send(&FromView::Read { path: path.to_owned() }).is_ok())
+    }
+
+    fn keeps(&self, access: &WantedAccess) -> bool {
+        let Some(path) = access.path.to_str() else { return false };
+        let permitted = self.permitted.read().unwrap_or_else(PoisonError::into_inner);
+        permitted.permits(path, access_of(access.kind))
+            || access.kind == AccessKind::Read && is_below(&permitted.kept, path)
     }
 
     fn ask(&self, asked: &AskedAccess, process: u32, ticket: Ticket) {

@@ -174,7 +174,8 @@ impl Shell {
 
     /// Replaces the permissions and readable folders, and waits until they are in force.
     fn permit_all(&self, version: u64, permitted: Vec<PermittedAccess>, readable: Vec<String>) {
-        tell(&self.view, &ToView::Permissions { version, permitted, readable });
+        let kept = readable.clone();
+        tell(&self.view, &ToView::Permissions { version, permitted, readable, kept });
         assert_eq!(self.applied.recv_timeout(TIMEOUT).unwrap(), version);
     }
 

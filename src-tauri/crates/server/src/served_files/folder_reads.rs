@@ -118,9 +118,9 @@ impl ServedFiles {
         {
             if !has_failed {
                 tracing::error!(session = self.id, %problem, "failed to record files that were read; trying again");
+                self.hold_readable_folders(true);
             }
             has_failed = true;
-            self.hold_readable_folders(true);
             tokio::time::sleep(RETRY_DELAY).await;
         }
         if has_failed {

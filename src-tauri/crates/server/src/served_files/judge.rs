@@ -49,7 +49,7 @@ impl ServedFiles {
     }
 
     /// Returns the folder around a file that was read, if a grant for it allows a run to read all of its files. Returns
-    /// `None` for a server, because its programs keep running while it is paused, and if the view knows the folder.
+    /// `None` if the view knows the folder, and for a server, whose programs keep running while it is paused.
     pub(super) async fn readable_folder(
         self: &Arc<Self>,
         wanted: &PermittedAccess,
@@ -61,7 +61,7 @@ impl ServedFiles {
         let table = self.services.grants.now();
         let is_used = |grant: &&StandingGrant| permit.grants().contains(&grant.id);
         let granted = table.grants.iter().filter(is_used).find_map(StandingGrant::files)?;
-        if granted.kind != GrantKind::Tree || self.permissions.is_readable(&granted.path) {
+        if granted.kind != GrantKind::Tree || self.permissions.readable().contains(&granted.path) {
             return None;
         }
         let (files, folder) = (self.clone(), granted.path.clone());

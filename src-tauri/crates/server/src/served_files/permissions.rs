@@ -37,7 +37,9 @@ struct PermittedAccesses {
     length: usize,
     /// Folders whose files may all be read.
     readable: HashSet<CanonicalPath>,
-    /// `true` while files that were read cannot be recorded. No folder is readable then.
+    /// Folders in `readable` whose files may be read only if they are open. The next read is judged.
+    suspended: HashSet<CanonicalPath>,
+    /// `true` while files that were read cannot be recorded. No further folder becomes readable then.
     holds_readable: bool,
 }
 
@@ -98,14 +100,10 @@ impl Permissions {
         !permitted.has_room_for(access)
     }
 
-    /// Returns `true` if all files in the folder may be read.
-    pub(super) fn is_readable(&self, folder: &CanonicalPath) -> bool {
-        self.permitted.lock().unwrap_or_else(PoisonError::into_inner).readable.contains(folder)
-    }
-
-    /// Returns the folders whose files may all be read.
+    /// Returns the folders whose files may all be opened for reading.
     pub(super) fn readable(&self) -> HashSet<CanonicalPath> {
-        self.permitted.lock().unwrap_or_else(PoisonError::into_inner).readable.clone()
+        let permitted = self.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        permitted.readable.difference(&permitted.suspended).cloned().collect()
     }
 
     /// Returns the readable folders that the view was sent, with entries for the files in them.
@@ -143,7 +141,7 @@ impl ServedFiles {
         self.send_to_view(ToView::Permit(access));
         let may_be_readable = !permitted.holds_readable && !self.services.broker.stops().is_paused(&self.id);
         if let Some((folder, entry)) = readable.filter(|_| may_be_readable)
-            && permitted.readable.insert(folder.clone())
+            && (permitted.readable.insert(folder.clone()) || permitted.suspended.remove(&folder))
         {
             // The view may report files as soon as it has the permission.
             self.permissions.reads.add(folder.clone(), entry);
@@ -215,35 +213,40 @@ impl ServedFiles {
         }
     }
 
-    /// Ends the readable folders whose decision no longer holds. The next read in such a folder is judged. Blocks while
+    /// Ends the folders that are no longer readable, and suspends those whose decision no longer holds. Blocks while
     /// paths are resolved.
     fn end_outdated_folders(&self) {
-        let readable = self.permissions.readable();
+        let all = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner).readable.clone();
         let (table, snapshot) = (self.services.grants.now(), self.services.snapshot());
-        let is_outdated = |folder: &CanonicalPath| {
-            !self.permissions.reads.is_current(folder, &table, &snapshot.hash)
-                || !self.may_read_all(folder, &table)
-        };
-        let outdated: Vec<CanonicalPath> = readable.into_iter().filter(is_outdated).collect();
-        if !outdated.is_empty() {
+        let (kept, ended): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|folder| self.may_read_all(folder, &table));
+        let is_outdated =
+            |folder: &CanonicalPath| !self.permissions.reads.is_current(folder, &table, &snapshot.hash);
+        let outdated: Vec<CanonicalPath> = kept.into_iter().filter(is_outdated).collect();
+        if !(ended.is_empty() && outdated.is_empty()) {
             let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
-            outdated.iter().for_each(|folder| _ = permitted.readable.remove(folder));
+            for folder in &ended {
+                permitted.readable.remove(folder);
+                permitted.suspended.remove(folder);
+            }
+            permitted.suspended.extend(outdated);
             self.resend_permissions(&permitted);
         }
     }
 
-    /// Requires each further read to be judged until the next one makes its folder readable again.
-    pub fn end_readable_folders(&self) {
+    /// Requires the next read in each readable folder to be judged. If it is allowed, the folder is readable again. Open
+    /// files stay open.
+    pub fn suspend_readable_folders(&self) {
         let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
-        permitted.readable.clear();
+        permitted.suspended = permitted.readable.clone();
         self.resend_permissions(&permitted);
     }
 
-    /// Requires each further read to be judged until this function is called with `false`.
+    /// Requires each read to be judged until this function is called with `false`.
     pub(super) fn hold_readable_folders(&self, holds: bool) {
         self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner).holds_readable = holds;
         if holds {
-            self.end_readable_folders();
+            self.suspend_readable_folders();
         }
     }
 
@@ -253,10 +256,14 @@ impl ServedFiles {
     }
 
     fn send_permissions(&self, version: u64, permitted: &PermittedAccesses) {
+        let paths = |folders: Vec<&CanonicalPath>| {
+            folders.into_iter().map(|folder| folder.as_str().to_owned()).collect()
+        };
         self.send_to_view(ToView::Permissions {
             version,
             permitted: permitted.accesses.iter().cloned().collect(),
-            readable: permitted.readable.iter().map(|folder| folder.as_str().to_owned()).collect(),
+            readable: paths(permitted.readable.difference(&permitted.suspended).collect()),
+            kept: paths(permitted.readable.iter().collect()),
         });
     }
 

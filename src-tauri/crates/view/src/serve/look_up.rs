@@ -90,7 +90,7 @@ impl Server {
             (NodeKind::Real(file), Ok(found)) if file == FileId::new(&found.stat) => {
                 Ok(NodeAttributes::Real(found.stat))
             }
-            (kind, Ok(found)) if found.stat.is_dir() && self.keeps_folder(kind, &path) => {
+            (kind, Ok(found)) if found.stat.is_dir() && self.keeps_folder(node, kind, &path) => {
                 self.nodes.set_real(node, FileId::new(&found.stat));
                 Ok(NodeAttributes::Real(found.stat))
             }
@@ -104,10 +104,10 @@ impl Server {
     }
 
     /// Returns `true` if a node stays the same when another folder is found at its path.
-    fn keeps_folder(&self, kind: NodeKind, path: &Path) -> bool {
+    fn keeps_folder(&self, node: u64, kind: NodeKind, path: &Path) -> bool {
         match kind {
             NodeKind::Virtual(mode) => is_folder_mode(mode),
-            NodeKind::Real(_) => self.is_mounted_below(path),
+            NodeKind::Real(_) => self.nodes.is_real_folder(node) && self.is_mounted_below(path),
         }
     }
 

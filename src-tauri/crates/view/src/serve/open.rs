@@ -134,7 +134,7 @@ impl Server {
         let (handle, open) = self.files.add(open)?;
         self.nodes.add_handle(node);
         // A revocation between the permission check and the registration would miss the file, so this checks again.
-        if open.is_permitted(|access| self.gate.permits(access)) {
+        if open.is_permitted(|access| self.gate.keeps(access)) {
             return Ok(handle);
         }
         self.nodes.remove_handle(self.files.remove(handle)?);

@@ -40,7 +40,9 @@ fn a_listing_looks_up_the_entries() {
     assert_eq!(nodes[..2], [0, 0]);
     assert!(nodes[2..].iter().all(|node| *node > 1));
     assert_eq!(scene.look_up(1, "a.txt"), Ok(nodes[2]));
-    // The kernel forgets the listing and the lookup.
+    // The node exists until the kernel has forgotten both the listing and the lookup.
+    scene.send(2, nodes[2], &1_u64.to_ne_bytes());
+    assert_eq!(scene.look_up(1, "a.txt"), Ok(nodes[2]));
     scene.send(2, nodes[2], &2_u64.to_ne_bytes());
     assert_ne!(scene.look_up(1, "a.txt"), Ok(nodes[2]));
     assert_eq!(scene.asked(), []);
