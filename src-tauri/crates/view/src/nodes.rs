@@ -50,6 +50,15 @@ impl FileId {
     }
 }
 
+/// File found at the path of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundAt {
+    pub(crate) file: FileId,
+    pub(crate) is_folder: bool,
+    /// `true` if a folder is mounted at or below the path.
+    pub(crate) is_mounted: bool,
+}
+
 /// Size and modification time of a file, which reveal content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContentStamp {
@@ -102,11 +111,6 @@ impl Nodes {
         table.path(node).and_then(|_| table.nodes.get(&node)).map(|node| node.kind).ok_or(Errno::NOENT)
     }
 
-    /// Returns `true` if a node is a folder on a real file system.
-    pub(crate) fn is_real_folder(&self, node: u64) -> bool {
-        self.lock().nodes.get(&node).is_some_and(Node::is_real_folder)
-    }
-
     /// Returns the node of the folder that contains a node.
     pub(crate) fn parent(&self, node: u64) -> Option<u64> {
         self.lock().nodes.get(&node).map(|node| node.parent)
@@ -119,27 +123,14 @@ impl Nodes {
         Some((node, table.nodes.get(&node)?.kind))
     }
 
-    /// Returns the node of a file found under a name, and counts the lookup. A virtual folder keeps its node when its
-    /// real folder appears, because the run may already be working in it. If `keeps_folder` is `true`, a real folder
-    /// also keeps its node when another one replaces it.
-    pub(crate) fn look_up_file(
-        &self,
-        parent: u64,
-        name: &OsStr,
-        (file, is_folder): (FileId, bool),
-        keeps_folder: bool,
-    ) -> Result<u64, Errno> {
+    /// Returns the node of a file found under a name, and counts the lookup. The name keeps its node in the cases that
+    /// [`take_over`](Self::take_over) names.
+    pub(crate) fn look_up_file(&self, parent: u64, name: &OsStr, file: FoundAt) -> Result<u64, Errno> {
         let mut table = self.lock();
-        let kind = NodeKind::Real(file);
-        let known = table.by_name(parent, name);
-        let node = match known.and_then(|node| Some((node, table.nodes.get(&node)?))) {
-            Some((node, found)) if found.kind == kind => node,
-            Some((node, found))
-                if found.becomes_real(is_folder) || keeps_folder && is_folder && found.is_real_folder() =>
-            {
-                table.set_real(node, file);
-                node
-            }
+        let kind = NodeKind::Real(file.file);
+        let node = match table.by_name(parent, name) {
+            Some(node) if table.nodes.get(&node).is_some_and(|known| known.kind == kind) => node,
+            Some(node) if table.take_over(node, file) => node,
             Some(_) | None => {
                 table.retire(parent, name);
                 table.add(parent, name, kind)?
@@ -214,6 +205,15 @@ impl Nodes {
     /// Returns the time at which a virtual entry was last created in or removed from this folder.
     pub(crate) fn entries_changed(&self, node: u64) -> Option<Time> {
         self.lock().nodes.get(&node).and_then(|node| node.entries_changed)
+    }
+
+    /// Assigns a different file to a node if the node stays the same. Returns `false` if the file needs another node.
+    ///
+    /// A virtual folder keeps its node when its real folder appears, because the run may already be working in it. The
+    /// same applies to a file that the view is creating. A folder with a mount at or below it keeps its node when another
+    /// folder replaces it, because the kernel would remove the mount.
+    pub(crate) fn take_over(&self, node: u64, file: FoundAt) -> bool {
+        self.lock().take_over(node, file)
     }
 
     /// Records that a virtual entry now has a real file.

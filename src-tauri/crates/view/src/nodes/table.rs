@@ -9,7 +9,7 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
-    ContentStamp, FileId, NodeKind, is_folder_mode,
+    ContentStamp, FileId, FoundAt, NodeKind, is_folder_mode,
     times::{Time, VirtualTimes, now},
 };
 use crate::wire::ROOT;
@@ -63,17 +63,13 @@ impl Node {
             && matches!(self.kind, NodeKind::Real(_))
     }
 
-    /// Returns `true` if a real file that was found under the name of this virtual entry is its file.
-    pub(super) fn becomes_real(&self, is_folder: bool) -> bool {
+    /// Returns `true` if the node stays the same with this file.
+    fn keeps(&self, found: FoundAt) -> bool {
         match self.kind {
-            NodeKind::Virtual(mode) if is_folder => is_folder_mode(mode),
+            NodeKind::Virtual(mode) if found.is_folder => is_folder_mode(mode),
             NodeKind::Virtual(_) => self.is_being_created,
-            NodeKind::Real(_) => false,
+            NodeKind::Real(_) => self.is_folder && found.is_folder && found.is_mounted,
         }
-    }
-
-    pub(super) fn is_real_folder(&self) -> bool {
-        self.is_folder && matches!(self.kind, NodeKind::Real(_))
     }
 
     fn new(parent: u64, name: &OsStr, kind: NodeKind) -> Self {
@@ -173,6 +169,14 @@ impl Table {
         if let Some(parent) = self.nodes.get_mut(&parent) {
             parent.children += 1;
         }
+    }
+
+    pub(super) fn take_over(&mut self, node: u64, found: FoundAt) -> bool {
+        let is_kept = self.nodes.get(&node).is_some_and(|node| node.keeps(found));
+        if is_kept {
+            self.set_real(node, found.file);
+        }
+        is_kept
     }
 
     pub(super) fn set_real(&mut self, node: u64, file: FileId) {

@@ -8,6 +8,14 @@ fn file(inode: u64) -> FileId {
     FileId { device: 1, inode }
 }
 
+fn at(inode: u64) -> FoundAt {
+    FoundAt { file: file(inode), is_folder: false, is_mounted: false }
+}
+
+fn folder_at(inode: u64) -> FoundAt {
+    FoundAt { is_folder: true, ..at(inode) }
+}
+
 fn name(text: &str) -> &OsStr {
     OsStr::new(text)
 }
@@ -15,23 +23,23 @@ fn name(text: &str) -> &OsStr {
 #[test]
 fn a_replaced_file_is_another_node_and_numbers_are_not_used_again() {
     let nodes = Nodes::new(file(1));
-    let first = nodes.look_up_file(ROOT, name("a"), (file(2), false), false).unwrap();
-    assert_eq!(nodes.look_up_file(ROOT, name("a"), (file(2), false), false).unwrap(), first);
-    let second = nodes.look_up_file(ROOT, name("a"), (file(3), false), false).unwrap();
+    let first = nodes.look_up_file(ROOT, name("a"), at(2)).unwrap();
+    assert_eq!(nodes.look_up_file(ROOT, name("a"), at(2)).unwrap(), first);
+    let second = nodes.look_up_file(ROOT, name("a"), at(3)).unwrap();
     assert_ne!(first, second);
     assert_eq!(nodes.path(first), Err(Errno::NOENT));
     assert_eq!(nodes.path(second).unwrap(), Path::new("a"));
     nodes.forget(second, 1);
     nodes.forget(first, 2);
     assert_eq!(nodes.len(), 1);
-    assert!(nodes.look_up_file(ROOT, name("a"), (file(3), false), false).unwrap() > second);
+    assert!(nodes.look_up_file(ROOT, name("a"), at(3)).unwrap() > second);
 }
 
 #[test]
 fn a_folder_that_is_moved_takes_its_entries_along() {
     let nodes = Nodes::new(file(1));
-    let folder = nodes.look_up_file(ROOT, name("d"), (file(2), true), false).unwrap();
-    let inner = nodes.look_up_file(folder, name("x"), (file(3), false), false).unwrap();
+    let folder = nodes.look_up_file(ROOT, name("d"), folder_at(2)).unwrap();
+    let inner = nodes.look_up_file(folder, name("x"), at(3)).unwrap();
     nodes.move_name((ROOT, name("d")), (ROOT, name("e")));
     assert_eq!(nodes.path(inner).unwrap(), Path::new("e/x"));
     // The parent is kept while the kernel knows a child.
@@ -44,8 +52,7 @@ fn a_folder_that_is_moved_takes_its_entries_along() {
 #[test]
 fn names_can_be_exchanged() {
     let nodes = Nodes::new(file(1));
-    let [one, two] = [("a", 2), ("b", 3)]
-        .map(|(n, i)| nodes.look_up_file(ROOT, name(n), (file(i), false), false).unwrap());
+    let [one, two] = [("a", 2), ("b", 3)].map(|(n, i)| nodes.look_up_file(ROOT, name(n), at(i)).unwrap());
     nodes.exchange_names((ROOT, name("a")), (ROOT, name("b")));
     assert_eq!(nodes.path(one).unwrap(), Path::new("b"));
     assert_eq!(nodes.path(two).unwrap(), Path::new("a"));
@@ -68,28 +75,31 @@ fn a_virtual_entry_keeps_its_node_when_its_own_file_appears() {
     let nodes = Nodes::new(file(1));
     nodes.create_virtual(ROOT, name("d"), FOLDER_TYPE | 0o755).unwrap();
     let (folder, _) = nodes.look_up_virtual(ROOT, name("d")).unwrap();
-    assert_eq!(nodes.look_up_file(ROOT, name("d"), (file(2), true), false).unwrap(), folder);
+    assert_eq!(nodes.look_up_file(ROOT, name("d"), folder_at(2)).unwrap(), folder);
     assert_eq!(nodes.kind(folder), Ok(NodeKind::Real(file(2))));
     // Another program's file is another node, unless the run is just creating the file.
     nodes.create_virtual(folder, name("a"), 0o100_600).unwrap();
     let (first, _) = nodes.look_up_virtual(folder, name("a")).unwrap();
-    let other = nodes.look_up_file(folder, name("a"), (file(3), false), false).unwrap();
+    let other = nodes.look_up_file(folder, name("a"), at(3)).unwrap();
     assert_ne!(other, first);
     nodes.create_virtual(folder, name("b"), 0o100_600).unwrap();
     let (created, _) = nodes.look_up_virtual(folder, name("b")).unwrap();
     nodes.begin_creation(created);
-    assert_eq!(nodes.look_up_file(folder, name("b"), (file(4), false), false).unwrap(), created);
+    assert_eq!(nodes.look_up_file(folder, name("b"), at(4)).unwrap(), created);
     assert_eq!(nodes.all_virtual(), []);
 }
 
 #[test]
-fn a_folder_keeps_its_node_on_request() {
+fn a_folder_keeps_its_node_while_something_is_mounted_in_it() {
     let nodes = Nodes::new(file(1));
-    let folder = nodes.look_up_file(ROOT, name("d"), (file(2), true), false).unwrap();
-    assert_eq!(nodes.look_up_file(ROOT, name("d"), (file(3), true), true).unwrap(), folder);
+    let folder = nodes.look_up_file(ROOT, name("d"), folder_at(2)).unwrap();
+    assert_eq!(
+        nodes.look_up_file(ROOT, name("d"), FoundAt { is_mounted: true, ..folder_at(3) }).unwrap(),
+        folder
+    );
     assert_eq!(nodes.kind(folder), Ok(NodeKind::Real(file(3))));
     // A file that replaces the folder is another node.
-    assert_ne!(nodes.look_up_file(ROOT, name("d"), (file(4), false), true).unwrap(), folder);
+    assert_ne!(nodes.look_up_file(ROOT, name("d"), FoundAt { is_mounted: true, ..at(4) }).unwrap(), folder);
 }
 
 #[test]
@@ -106,7 +116,7 @@ fn virtual_entries_are_bounded() {
 #[test]
 fn a_file_that_is_open_keeps_its_node() {
     let nodes = Nodes::new(file(1));
-    let node = nodes.look_up_file(ROOT, name("a"), (file(2), false), false).unwrap();
+    let node = nodes.look_up_file(ROOT, name("a"), at(2)).unwrap();
     nodes.add_handle(node);
     nodes.forget(node, 1);
     nodes.retire(ROOT, name("a"));
@@ -118,10 +128,9 @@ fn a_file_that_is_open_keeps_its_node() {
 #[test]
 fn the_kernel_is_told_to_forget_files_in_turn() {
     let nodes = Nodes::new(file(1));
-    let folder = nodes.look_up_file(ROOT, name("d"), (file(2), true), false).unwrap();
+    let folder = nodes.look_up_file(ROOT, name("d"), folder_at(2)).unwrap();
     for number in 0..20_000_u64 {
-        let node =
-            nodes.look_up_file(folder, name(&number.to_string()), (file(number + 10), false), false).unwrap();
+        let node = nodes.look_up_file(folder, name(&number.to_string()), at(number + 10)).unwrap();
         nodes.mark_as_file(node);
     }
     let mut table = nodes.lock();
@@ -131,9 +140,7 @@ fn the_kernel_is_told_to_forget_files_in_turn() {
     assert_eq!((first.len(), table.names_to_forget(10_000)), (8192, vec![]));
     drop(table);
     for number in 20_000..24_096_u64 {
-        nodes.mark_as_file(
-            nodes.look_up_file(folder, name(&number.to_string()), (file(number + 10), false), false).unwrap(),
-        );
+        nodes.mark_as_file(nodes.look_up_file(folder, name(&number.to_string()), at(number + 10)).unwrap());
     }
     let second = nodes.lock().names_to_forget(10_000);
     assert_eq!(second.len(), 8192);

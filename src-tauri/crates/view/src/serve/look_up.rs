@@ -8,7 +8,7 @@ use rustix::{
 };
 
 use crate::{
-    nodes::{FileId, NodeKind, TYPE_MASK, VirtualTimes, is_folder_mode},
+    nodes::{FileId, FoundAt, NodeKind, TYPE_MASK, VirtualTimes, is_folder_mode},
     real_tree::{is_special, metadata},
     server::Server,
     wire::{self, Entry, MAX_NAME_LEN, Ttl},
@@ -28,12 +28,8 @@ impl Server {
         let path = self.nodes.path(parent)?.join(name);
         match self.tree.find(&path) {
             Ok(found) => {
-                let is_folder = found.stat.is_dir();
-                let file = (FileId::new(&found.stat), is_folder);
-                // If a mount point or a folder above it got another node, the kernel would remove the mount.
-                let keeps_folder = is_folder && self.is_mounted_below(&path);
-                let node = self.nodes.look_up_file(parent, name, file, keeps_folder)?;
-                if !is_folder {
+                let node = self.nodes.look_up_file(parent, name, self.found_at(&path, &found.stat))?;
+                if !found.stat.is_dir() {
                     self.nodes.mark_as_file(node);
                 }
                 self.invalidations.drop_names(self.nodes.names_to_forget());
@@ -90,8 +86,7 @@ impl Server {
             (NodeKind::Real(file), Ok(found)) if file == FileId::new(&found.stat) => {
                 Ok(NodeAttributes::Real(found.stat))
             }
-            (kind, Ok(found)) if found.stat.is_dir() && self.keeps_folder(node, kind, &path) => {
-                self.nodes.set_real(node, FileId::new(&found.stat));
+            (_, Ok(found)) if self.nodes.take_over(node, self.found_at(&path, &found.stat)) => {
                 Ok(NodeAttributes::Real(found.stat))
             }
             (NodeKind::Virtual(mode), Err(Errno::NOENT)) => Ok(NodeAttributes::Virtual(mode)),
@@ -103,12 +98,10 @@ impl Server {
         }
     }
 
-    /// Returns `true` if a node stays the same when another folder is found at its path.
-    fn keeps_folder(&self, node: u64, kind: NodeKind, path: &Path) -> bool {
-        match kind {
-            NodeKind::Virtual(mode) => is_folder_mode(mode),
-            NodeKind::Real(_) => self.nodes.is_real_folder(node) && self.is_mounted_below(path),
-        }
+    fn found_at(&self, path: &Path, stat: &Metadata) -> FoundAt {
+        let is_folder = stat.is_dir();
+        let is_mounted = is_folder && self.is_mounted_below(path);
+        FoundAt { file: FileId::new(stat), is_folder, is_mounted }
     }
 
     /// Returns how long the kernel may cache a file's attributes. Files with several names are not cached, because they
