@@ -270,11 +270,19 @@ impl Relay {
         while let Some(event) = self.link.as_ref().map(RunLink::event).transpose()?.flatten() {
             match event {
                 LinkEvent::Stopped(signal) => self.program_stopped(signal)?,
-                LinkEvent::Exited(_) => self.state.is_draining = true,
-                LinkEvent::Closed => self.link = None,
+                event => self.follow_end(event),
             }
         }
         Ok(())
+    }
+
+    /// Follows the events about the program's end and ignores all others.
+    fn follow_end(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::Stopped(_) => {}
+            LinkEvent::Exited(_) => self.state.is_draining = true,
+            LinkEvent::Closed => self.link = None,
+        }
     }
 
     fn begin_question(&mut self) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use super::{Relay, ignore_closed};
 use crate::sandboxed_run::user_terminal::UserTerminal;
-use ironcurtain_sandbox::run_link::{LinkEvent, RunLink};
+use ironcurtain_sandbox::run_link::RunLink;
 use ironcurtain_sandbox::with_unblocked;
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use std::io;
@@ -49,9 +49,9 @@ impl Relay {
         }
         // The kernel does not stop processes in an orphaned process group.
         with_unblocked(own, || Ok(send(own)?))?;
-        // The stop has been handled, so further events about it are discarded.
-        while let Some(LinkEvent::Stopped(_)) = self.link.as_ref().map(RunLink::event).transpose()?.flatten()
-        {
+        // The stop has been handled, so further reports of it are discarded.
+        while let Some(event) = self.link.as_ref().map(RunLink::event).transpose()?.flatten() {
+            self.follow_end(event);
         }
         self.state.stopped = Some(stopped);
         if let Some((program, user)) = self.program.as_mut().zip(self.user.as_ref()) {
