@@ -186,6 +186,8 @@ fn measure_questions(
         let dialog = screen.window(DIALOG);
         if n == 0 {
             settle(pid);
+            // Opening the dialog, and after five seconds the notification about it, wake the app about 150 times. Both
+            // happen once, so the time is as long as for the window.
             waking = wakeups(&[pid], look * 3);
         }
         screen.activate(&dialog);
