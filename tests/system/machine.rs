@@ -280,6 +280,18 @@ pub fn descendants(of: u32) -> Vec<Running> {
     found[1..].iter().filter_map(|pid| running(*pid)).collect()
 }
 
+/// Returns the processes below a process that run a program, given by its path.
+pub fn running_below(of: u32, program: &str) -> Vec<Running> {
+    let program = Path::new(program).canonicalize().unwrap();
+    descendants(of).into_iter().filter(|one| one.exe() == program).collect()
+}
+
+/// Returns `true` if there is a shell below a process, and all of them are stopped.
+pub fn are_shells_stopped(below: u32) -> bool {
+    let shells = running_below(below, "/bin/sh");
+    !shells.is_empty() && shells.iter().all(|shell| is_stopped(shell.pid))
+}
+
 pub fn pid(number: u32) -> Pid {
     Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
 }

@@ -3,7 +3,7 @@
 mod questions;
 
 use crate::client::TIMEOUT;
-use crate::machine::{Running, descendants, is_stopped, pid};
+use crate::machine::{Running, descendants, is_stopped, pid, running_below};
 use crate::terminal::{Started, Terminal};
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Answer, Question};
@@ -58,12 +58,10 @@ impl Desk {
         child
     }
 
-    /// Returns the processes inside the only run.
-    fn inside(&self) -> Vec<Running> {
+    /// Returns the processes of the only run that run this program.
+    fn inside(&self, program: &str) -> Vec<Running> {
         eventually("the run is listed", TIMEOUT, || self.world.sessions().len() == 1);
-        let program = Path::new("/bin/sh").canonicalize().unwrap();
-        let below = descendants(self.world.sessions()[0].server_pid.unwrap());
-        below.into_iter().filter(|one| one.exe() == program).collect()
+        running_below(self.world.sessions()[0].server_pid.unwrap(), program)
     }
 }
 
@@ -121,7 +119,7 @@ fn ctrl_z_stops_the_run_and_fg_resumes_it() {
     let shell = desk.shell();
     desk.terminal.types("\"$RUN\" run -- sh -c 'trap \"echo again\" CONT; echo ready; while ! read a; do :; done; echo \"got $a\"; exit 5'\n");
     desk.terminal.shows("\nready\r\n");
-    let inside = desk.inside();
+    let inside = desk.inside("/bin/sh");
     assert!(!inside.is_empty());
     for _ in 0..2 {
         desk.terminal.becomes_raw();
@@ -155,12 +153,34 @@ fn ctrl_z_stops_the_run_and_fg_resumes_it() {
 }
 
 #[test]
+fn a_program_that_is_killed_while_stopped_ends_the_run() {
+    let mut desk = Desk::new();
+    let shell = desk.shell();
+    desk.terminal.types("\"$RUN\" run --quiet -- cat\n");
+    desk.terminal.becomes_raw();
+    desk.terminal.types("typed\n");
+    desk.terminal.shows("typed\r\ntyped\r\n");
+    desk.terminal.types("\x1a");
+    desk.terminal.shows("Stopped");
+    desk.terminal.shows("$ ");
+    let cat = desk.inside("/bin/cat");
+    assert_eq!(cat.len(), 1);
+    kill_process(pid(cat[0].pid), Signal::KILL).unwrap();
+    eventually("the program is gone", TIMEOUT, || desk.inside("/bin/cat").is_empty());
+    desk.terminal.types("fg; echo \"status $?\"\n");
+    desk.terminal.shows("status 137\r\n");
+    desk.terminal.shows("$ ");
+    desk.terminal.types("exit\n");
+    shell.wait();
+}
+
+#[test]
 fn a_paused_run_keeps_the_terminal() {
     let mut desk = Desk::new();
     let run = desk.run(&[], &["sh", "-c", "echo ready; read a; echo \"got $a\"; read b"]);
     desk.terminal.shows("\nready\r\n");
     for _ in 0..3 {
-        let inside = desk.inside();
+        let inside = desk.inside("/bin/sh");
         let session = desk.world.sessions()[0].id.clone();
         assert_eq!(desk.world.request(Request::Pause { session: session.clone() }), Reply::Done);
         eventually("the program is stopped", TIMEOUT, || inside.iter().all(|one| is_stopped(one.pid)));
@@ -199,8 +219,9 @@ fn redirected_streams_work_alongside_the_terminal() {
     desk.terminal
         .types("\"$RUN\" run --quiet -- sh -c 'cat; test -t 0 || test -t 1 && echo terminal' < own\n");
     desk.terminal.shows("own\r\nterminal\r\n");
-    // Ctrl-C reaches a program even though the user's terminal is not in raw mode.
-    desk.terminal.types("\"$RUN\" run --quiet -- sh -c 'echo begun; sleep 1000' < own | cat; echo \"over ${PIPESTATUS[0]}\"\n");
+    // Ctrl-C reaches a program even though the user's terminal is not in raw mode. The program is not a shell, because a
+    // shell that is about to start a program can miss a signal.
+    desk.terminal.types("\"$RUN\" run --quiet -- perl -e '$| = 1; print \"begun\\n\"; sleep' < own | cat; echo \"over ${PIPESTATUS[0]}\"\n");
     desk.terminal.shows("begun\r\n");
     desk.terminal.types("\x03");
     desk.terminal.shows("$ ");

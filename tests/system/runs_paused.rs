@@ -1,10 +1,15 @@
 //! Programs of a paused run that continue.
 
-use crate::machine::{descendants, is_stopped, pid};
-use crate::world::{World, eventually, programs};
+use crate::machine::{are_shells_stopped, descendants, is_stopped, is_uninterruptible, pid};
+use crate::run_terminal::run;
+use crate::runs::Shell;
+use crate::scripted_user::Next;
+use crate::world::{World, eventually};
+use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use rustix::process::{Signal, kill_process};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 /// Timeout of each wait. Only a failing test reaches it.
@@ -14,11 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 fn a_program_that_continues_while_paused_is_suspended_again_and_finally_ends_the_run() {
     let world = World::new();
     world.file("project/own", "own");
-    let mut run = Command::new(programs().join("ironcurtain"))
-        .args(["run", "--", "/bin/sleep", "1000"])
-        .current_dir(world.path("project"))
-        .env("IRONCURTAIN_HOME", world.ours())
-        .env_remove("SSH_AUTH_SOCK")
+    let mut run = run(&world.ours(), &world.path("project"), &[], &["/bin/sleep", "1000"])
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -47,4 +48,39 @@ fn a_program_that_continues_while_paused_is_suspended_again_and_finally_ends_the
     let said = String::from_utf8(ended.stderr).unwrap();
     let why = "ironcurtain: the run was cut off: a program kept resuming itself while it was paused\n";
     assert!(said.contains(why), "{said}");
+}
+
+#[test]
+fn a_program_that_continues_while_paused_opens_no_further_files() {
+    let world = World::new();
+    world.file("project/own", "own");
+    (0..3).for_each(|number| _ = world.file(&format!("docs/{number}"), &format!("{number}\n")));
+    let mut shell = Shell::start(&world, &world.path("project"));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    // The second file needs no question, because the folder is readable.
+    assert_eq!(shell.run("cat ~/docs/0 ~/docs/1"), "0\n1\nstatus 0\n");
+    eventually("the run is listed", TIMEOUT, || world.sessions().len() == 1);
+    let run = world.sessions().remove(0);
+    let supervisor = run.server_pid.unwrap();
+    assert_eq!(world.request(Request::Pause { session: run.id.clone() }), Reply::Done);
+    eventually("the shell is suspended", TIMEOUT, || are_shells_stopped(supervisor));
+    // Only the shell and its command are resumed. IronCurtain's own process in the sandbox would report that its program
+    // is stopped, and `ironcurtain run` would then stop the test, as a shell's job.
+    let [sh, cat] = ["/bin/sh", "/bin/cat"].map(|file| Path::new(file).canonicalize().unwrap());
+    let programs = || descendants(supervisor).into_iter().filter(|one| [&sh, &cat].contains(&&one.exe()));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            eventually("the command waits for its file", TIMEOUT, || {
+                // Fails for a program that has just exited.
+                programs().for_each(|one| _ = kill_process(pid(one.pid), Signal::CONT));
+                programs().any(|one| one.exe() == cat && is_uninterruptible(&one))
+            });
+            assert_eq!(world.request(Request::Resume { session: run.id.clone() }), Reply::Done);
+        });
+        assert_eq!(shell.run("cat ~/docs/2"), "2\nstatus 0\n");
+    });
+    let log = world.log();
+    let at = |text: &str| log.find(text).unwrap_or_else(|| panic!("{text}: {log}"));
+    assert!(at("the session was resumed") < at("docs/2"), "{log}");
+    assert_eq!(world.user.asked().len(), 1);
 }

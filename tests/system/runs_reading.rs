@@ -1,6 +1,6 @@
 //! Reading many files in a folder that the user allowed a run to read.
 
-use crate::machine::{descendants, is_stopped};
+use crate::machine::are_shells_stopped;
 use crate::runs::Shell;
 use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
@@ -124,26 +124,33 @@ fn files_are_recorded_again_after_a_new_approval() {
 }
 
 #[test]
-fn files_stay_open_during_a_pause() {
+fn files_stay_open_during_a_pause_and_an_unrelated_change_of_the_policy() {
     let world = World::new();
     create_files(&world);
     let mut shell = Shell::start(&world, &world.path("project"));
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    assert_eq!(shell.run("cat ~/docs/0; exec 7< ~/docs/shut/b"), "0\nstatus 0\n");
+    world.file("elsewhere/x", "x");
+    assert_eq!(shell.run("cat ~/docs/0; exec 7< ~/docs/shut/b 8< ~/docs/shut/b"), "0\nstatus 0\n");
     eventually("the run is listed", TIMEOUT, || world.sessions().len() == 1);
     let run = world.sessions().remove(0);
-    let is_suspended = || {
-        let inside = descendants(run.server_pid.unwrap());
-        let program = Path::new("/bin/sh").canonicalize().unwrap();
-        inside.iter().filter(|one| one.exe() == program).all(|one| is_stopped(one.pid))
-    };
     assert_eq!(world.request(Request::Pause { session: run.id.clone() }), Reply::Done);
-    eventually("the shell is suspended", TIMEOUT, is_suspended);
+    eventually("the shell is suspended", TIMEOUT, || are_shells_stopped(run.server_pid.unwrap()));
     assert_eq!(world.request(Request::Resume { session: run.id.clone() }), Reply::Done);
     assert_eq!(shell.run("cat <&7"), "old\nstatus 0\n");
-    assert_eq!(shell.run("cat ~/docs/1 ~/docs/2"), "1\n2\nstatus 0\n");
-    eventually("every file is recorded", TIMEOUT, || decisions(&world).len() >= 4);
+    // The pause ended the permission to open files, so a file is recorded again when it is opened again.
+    assert_eq!(shell.run("cat ~/docs/1 ~/docs/shut/b"), "1\nold\nstatus 0\n");
+    let openings = || decisions(&world).iter().filter(|entry| entry.paths[0].ends_with("shut/b")).count();
+    eventually("the second opening is recorded", TIMEOUT, || openings() == 2);
     assert_eq!(world.user.asked().len(), 1);
+    let policy = policy(&[deny_reading("~/elsewhere")]);
+    std::fs::write(world.home.policy().join("compiled-policy.json"), policy).unwrap();
+    eventually("the rule is in force", TIMEOUT, || {
+        shell.run("cat ~/elsewhere/x");
+        world.log().contains(r#""rule":"shut""#)
+    });
+    world.user.asked();
+    assert_eq!(shell.run("cat <&8; cat ~/docs/2"), "old\n2\nstatus 0\n");
+    assert_eq!(world.user.asked().len(), 0);
 }
 
 #[test]

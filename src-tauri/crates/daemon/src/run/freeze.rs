@@ -30,6 +30,10 @@ impl Run {
             if is_paused != is_frozen {
                 (is_frozen, resumes) = (is_paused, 0);
                 let supervisor = self.pid;
+                if is_paused {
+                    // From now on, each read is judged, which waits until the run is resumed.
+                    self.files.suspend_readable_folders();
+                }
                 let apply = move || {
                     if is_paused {
                         return freeze(supervisor);
@@ -41,10 +45,6 @@ impl Run {
                 if tokio::task::spawn_blocking(apply).await.is_ok_and(|done| !done) {
                     tracing::error!(run = self.id, "failed to pause the run; terminating it");
                     self.files.end_with_reason("it could not be paused".to_owned());
-                }
-                if is_paused {
-                    // A program that continues nevertheless cannot open further files.
-                    self.files.suspend_readable_folders();
                 }
             }
             tokio::select! {
@@ -62,9 +62,7 @@ impl Run {
             }
         }
     }
-}
 
-impl Run {
     /// Suspends programs that are running although the run is paused. Returns `true` if there were any. Terminates the run
     /// if they cannot be suspended.
     async fn has_resumed(&self) -> bool {

@@ -40,9 +40,7 @@ impl Reads {
         reported.paths.insert(path.to_owned());
         true
     }
-}
 
-impl Reads {
     /// Forgets the files below these folders, so that they are reported again if the folders become readable again.
     pub(super) fn forget(&self, folders: &[String]) {
         let is_below = |path: &str| folders.iter().any(|folder| Path::new(path).starts_with(folder));

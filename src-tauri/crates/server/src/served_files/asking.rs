@@ -88,10 +88,14 @@ impl ServedFiles {
         let wanted = &asked.wanted;
         let (mut approved, mut answers) = (Vec::new(), 0);
         for _ in 0..MAX_ROUNDS {
+            self.wait_while_frozen().await;
             let Some(judged) = self.judged(wanted, &approved).await else { return AccessAnswer::Denied };
             match &judged.verdict {
-                // A paused run is frozen, but a paused server keeps running, so its accesses are denied.
                 Verdict::Allow(_) if self.services.broker.stops().is_paused(&self.id) => {
+                    if self.is_frozen_when_paused {
+                        continue;
+                    }
+                    // A paused server keeps running, so its accesses are denied.
                     let denial = Denial::invalid(Stop::Paused.to_string());
                     self.record_denial(wanted, &denial, &judged).await;
                     *why = Some(denial.reason.to_string());
@@ -191,6 +195,16 @@ impl ServedFiles {
         };
         search.answer(answer);
         answered.map(|_| answer)
+    }
+
+    /// Waits while a run is paused. Its programs are suspended, so the access was requested shortly before, or by a
+    /// program that continued.
+    async fn wait_while_frozen(&self) {
+        if self.is_frozen_when_paused {
+            let mut stops = self.services.broker.stops().watch();
+            // Ignore the error: the sender is dropped only while the daemon exits.
+            let _ = stops.wait_for(|stops| !stops.paused.contains(&self.id)).await;
+        }
     }
 
     /// Records an allowed access. Unless it was approved only once, permits it permanently. Returns `None` if the

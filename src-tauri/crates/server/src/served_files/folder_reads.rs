@@ -128,3 +128,29 @@ impl ServedFiles {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_audit::Event;
+
+    #[test]
+    fn a_file_is_recorded_under_the_innermost_readable_folder() {
+        let reads = FolderReads::default();
+        let folder = |path: &str| CanonicalPath::assume_canonical(path).unwrap();
+        for (path, grant) in [("/d", "outer"), ("/d/e", "inner")] {
+            let entry = Entry { grant_id: Some(grant.into()), ..Entry::new(Event::Decision, "allowed") };
+            reads.add(folder(path), entry);
+        }
+        let grant = |path: &str, readable: &[&str]| {
+            let entry = reads.entry(path, &readable.iter().map(|path| folder(path)).collect())?;
+            assert_eq!(entry.paths, [path]);
+            entry.grant_id
+        };
+        assert_eq!(grant("/d/e/f", &["/d", "/d/e"]).as_deref(), Some("inner"));
+        assert_eq!(grant("/d/e/f", &["/d"]).as_deref(), Some("outer"));
+        // A late report.
+        assert_eq!(grant("/d/e/f", &[]).as_deref(), Some("inner"));
+        assert_eq!(grant("/other/f", &["/d"]), None);
+    }
+}
