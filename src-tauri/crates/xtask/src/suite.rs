@@ -23,6 +23,7 @@ use crate::servers;
 use crate::terminal::{complain, heading, say, spoken};
 use crate::totals::Totals;
 use anyhow::{anyhow, bail};
+use below::CheckoutCopy;
 use report::Report;
 use runner::Part;
 pub(crate) use soak::run as soak;
@@ -87,15 +88,20 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
         vec![Stage::new("Sandbox", || runner::run(&built, Part::Sandbox))],
         vec![Stage::new("Page on display", || page::test(PageTests::Pages).map(Report::from))],
     ])?;
+    let copy = match below::is_here() {
+        false => course.prepare("Copy below /tmp", || CheckoutCopy::create(&built))?,
+        true => None,
+    };
     let mut others = vec![
         Stage::new("Memory", || runner::run(&built, Part::Memory)),
         Stage::new("Benchmarks", || benchmarks(&built).map(Report::from)),
         Stage::new("Packages", || package::test(&built).map(Report::from)),
     ];
-    if !below::is_here() {
-        others.push(Stage::new("Below /tmp", || below::run(&built)));
+    if let Some(copy) = &copy {
+        others.push(Stage::new("Below /tmp", || copy.test()));
     }
     course.lanes([vec![Stage::new("System", || runner::run(&built, Part::System))], others])?;
+    drop(copy);
     course.stage("Display", || runner::run(&built, Part::Display))
 }
 

@@ -5,7 +5,9 @@
 //!   path the user cannot reach, or take a terminal from another session.
 //! - Every sandbox has a private `/tmp`, so a home directory, program or grant below the host's `/tmp` is mounted
 //!   differently.
-//! - Programs and server packages are linked or copied, not built again.
+//! - Programs and server packages are linked or copied, not built again. Linking a file changes its `ctime`, and a server
+//!   whose program changes while it is starting is refused. Files are therefore linked and unlinked while no other tests
+//!   are running.
 
 use super::report::Report;
 use super::runner;
@@ -52,20 +54,6 @@ pub(crate) fn is_here() -> bool {
     parts::root().canonicalize().is_ok_and(|root| root.starts_with(TMP))
 }
 
-/// Copies all needed files and runs the tests.
-pub(crate) fn run(built: &[Built]) -> anyhow::Result<Report> {
-    let checkout = CheckoutCopy::new()?;
-    let copies = checkout.copy(built)?;
-    let programs: Vec<&Built> = copies.iter().collect();
-    let report = runner::run_all(&programs, 1, |tests| {
-        let mut program = as_ordinary_user(runner::program(tests, &tests.program));
-        program.args(modules(&tests.name)).current_dir(&checkout.0);
-        program
-    });
-    anyhow::ensure!(report.totals != Totals::default(), "there is no test to run");
-    Ok(report)
-}
-
 /// Returns the command that runs another one as an ordinary user, or that command if the current user is not root.
 fn as_ordinary_user(command: Command) -> Command {
     if !programs::is_root() {
@@ -81,16 +69,43 @@ fn modules(program: &str) -> &'static [&'static str] {
     TESTS.iter().find(|(name, _)| *name == program).map_or(&[], |(_, modules)| *modules)
 }
 
-/// Folder below `/tmp` that contains the copies. Dropping it removes the folder.
-struct CheckoutCopy(PathBuf);
+/// Copy of the checkout below `/tmp`.
+pub(crate) struct CheckoutCopy {
+    folder: CopyFolder,
+    tests: Vec<Built>,
+}
 
 impl CheckoutCopy {
-    fn new() -> anyhow::Result<Self> {
+    /// Copies all needed files.
+    pub(crate) fn create(built: &[Built]) -> anyhow::Result<Self> {
+        let folder = CopyFolder::create()?;
+        let tests = folder.copy(built)?;
+        Ok(Self { folder, tests })
+    }
+
+    /// Runs the tests.
+    pub(crate) fn test(&self) -> anyhow::Result<Report> {
+        let programs: Vec<&Built> = self.tests.iter().collect();
+        let report = runner::run_all(&programs, 1, |tests| {
+            let mut program = as_ordinary_user(runner::program(tests, &tests.program));
+            program.args(modules(&tests.name)).current_dir(&self.folder.0);
+            program
+        });
+        anyhow::ensure!(report.totals != Totals::default(), "there is no test to run");
+        Ok(report)
+    }
+}
+
+/// Folder below `/tmp` that contains the copies. Dropping it removes the folder.
+struct CopyFolder(PathBuf);
+
+impl CopyFolder {
+    fn create() -> anyhow::Result<Self> {
         let made = process::answer(command("mktemp").args(["--directory", "--tmpdir=/tmp"]));
         let made = made.context("failed to create a folder below `/tmp`")?;
-        let checkout = Self(PathBuf::from(made.trim_end()));
-        std::fs::set_permissions(&checkout.0, Permissions::from_mode(0o755))?;
-        Ok(checkout)
+        let folder = Self(PathBuf::from(made.trim_end()));
+        std::fs::set_permissions(&folder.0, Permissions::from_mode(0o755))?;
+        Ok(folder)
     }
 
     /// Copies programs and packages to the paths that tests expect. Returns the copied test programs.
@@ -115,7 +130,7 @@ impl CheckoutCopy {
     }
 }
 
-impl Drop for CheckoutCopy {
+impl Drop for CopyFolder {
     fn drop(&mut self) {
         // Ignores the error: leftover files are harmless.
         let _ = std::fs::remove_dir_all(&self.0);
