@@ -18,7 +18,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use crate::wire::ROOT;
+use crate::wire::{CACHE_TIME, ROOT};
 use table::{Node, Table};
 pub(crate) use times::{Time, VirtualTimes, now};
 
@@ -138,6 +138,13 @@ impl Nodes {
         };
         table.count_lookup(node);
         Ok(node)
+    }
+
+    /// Returns `true` if the kernel looked up a name less than [`CACHE_TIME`] ago.
+    pub(crate) fn is_cached(&self, parent: u64, name: &OsStr) -> bool {
+        let table = self.lock();
+        let node = table.by_name(parent, name).and_then(|node| table.nodes.get(&node));
+        node.and_then(|node| node.last_lookup).is_some_and(|at| at.elapsed() < CACHE_TIME)
     }
 
     /// Creates a virtual entry without counting a lookup.

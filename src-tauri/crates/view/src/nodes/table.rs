@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    time::Instant,
 };
 
 use rustix::io::Errno;
@@ -28,6 +29,8 @@ pub(super) struct Node {
     /// `false` once the name has been removed or belongs to a different file.
     pub(super) is_current: bool,
     pub(super) lookups: u64,
+    /// Time of the last lookup, or `None` if the kernel has not looked up the node.
+    pub(super) last_lookup: Option<Instant>,
     pub(super) children: u64,
     pub(super) handles: u64,
     is_folder: bool,
@@ -79,6 +82,7 @@ impl Node {
             kind,
             is_current: true,
             lookups: 0,
+            last_lookup: None,
             children: 0,
             handles: 0,
             is_folder: true,
@@ -155,6 +159,7 @@ impl Table {
     pub(super) fn count_lookup(&mut self, node: u64) {
         if let Some(node) = self.nodes.get_mut(&node) {
             node.lookups += 1;
+            node.last_lookup = Some(Instant::now());
         }
     }
 

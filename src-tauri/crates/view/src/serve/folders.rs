@@ -48,9 +48,11 @@ impl Server {
         let entries = self.directories.snapshot(handle)?;
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         for (entry, next) in entries.iter().zip(1..).skip(start) {
-            // Without a node, the kernel looks up the entry when a program uses it.
+            // Without a node, the kernel looks up the entry when a program uses it, unless it has done so recently.
             let looked_up = || {
-                let is_looked_up = next <= MAX_LOOKED_UP && !matches!(entry.name.as_bytes(), b"." | b"..");
+                let is_looked_up = next <= MAX_LOOKED_UP
+                    && !matches!(entry.name.as_bytes(), b"." | b"..")
+                    && !self.nodes.is_cached(node, &entry.name);
                 is_looked_up.then(|| self.look_up(node, &entry.name).ok()).flatten()
             };
             if !reply.add(&entry.name, entry.inode, entry.kind, next, looked_up) {

@@ -108,7 +108,7 @@ impl Server {
     /// can change through another name. Locked files are not cached either, because other programs can change them.
     fn attribute_ttl(&self, node: u64, stat: &Metadata) -> Ttl {
         let has_names = stat.nlink() > 1 && !stat.is_dir();
-        if has_names || self.nodes.was_locked(node) { Ttl::None } else { Ttl::Second }
+        if has_names || self.nodes.was_locked(node) { Ttl::None } else { Ttl::Cached }
     }
 
     /// Returns a file's attributes as seen in the sandbox.

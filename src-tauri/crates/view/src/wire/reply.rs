@@ -4,6 +4,7 @@ use std::{
     ffi::OsStr,
     fs::Metadata,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    time::Duration,
 };
 
 use rustix::{fs::StatVfs, io::Errno};
@@ -26,18 +27,22 @@ pub(crate) struct Negotiated {
     pub(crate) flags: u32,
 }
 
+/// Longest time for which the kernel caches an entry or attributes without asking again.
+pub(crate) const CACHE_TIME: Duration = Duration::from_secs(1);
+
 /// Time for which the kernel can cache an entry or attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ttl {
     None,
-    Second,
+    /// [`CACHE_TIME`].
+    Cached,
 }
 
 impl Ttl {
     fn seconds(self) -> u64 {
         match self {
             Self::None => 0,
-            Self::Second => 1,
+            Self::Cached => CACHE_TIME.as_secs(),
         }
     }
 }
@@ -263,7 +268,7 @@ mod tests {
 
     #[test]
     fn replies_have_the_size_of_the_kernels_structures() {
-        assert_eq!(entry(9, &ENTRY, Ttl::Second).len(), 128);
+        assert_eq!(entry(9, &ENTRY, Ttl::Cached).len(), 128);
         assert_eq!(attributes(&ENTRY, Ttl::None).len(), 104);
         assert_eq!(init(&Negotiated { max_readahead: 0, flags: 0 }).len(), 64);
         assert_eq!(opened(1, true).len(), 16);
