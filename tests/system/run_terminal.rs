@@ -1,5 +1,6 @@
 //! The terminal of `ironcurtain run`, with a user at the terminal and programs that control it.
 
+mod job_control;
 mod questions;
 
 use crate::client::TIMEOUT;
@@ -150,28 +151,6 @@ fn ctrl_z_stops_the_run_and_fg_resumes_it() {
     desk.terminal.shows("$ ");
     desk.terminal.types("exit 3\n");
     assert_eq!(shell.wait(), 3);
-}
-
-#[test]
-fn a_program_that_is_killed_while_stopped_ends_the_run() {
-    let mut desk = Desk::new();
-    let shell = desk.shell();
-    desk.terminal.types("\"$RUN\" run --quiet -- cat\n");
-    desk.terminal.becomes_raw();
-    desk.terminal.types("typed\n");
-    desk.terminal.shows("typed\r\ntyped\r\n");
-    desk.terminal.types("\x1a");
-    desk.terminal.shows("Stopped");
-    desk.terminal.shows("$ ");
-    let cat = desk.inside("/bin/cat");
-    assert_eq!(cat.len(), 1);
-    kill_process(pid(cat[0].pid), Signal::KILL).unwrap();
-    eventually("the program is gone", TIMEOUT, || desk.inside("/bin/cat").is_empty());
-    desk.terminal.types("fg; echo \"status $?\"\n");
-    desk.terminal.shows("status 137\r\n");
-    desk.terminal.shows("$ ");
-    desk.terminal.types("exit\n");
-    shell.wait();
 }
 
 #[test]

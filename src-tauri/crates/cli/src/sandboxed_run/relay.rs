@@ -9,6 +9,7 @@
 
 mod job_control;
 mod polling;
+mod questions;
 
 use super::CONNECTION_LOST;
 use super::program_terminal::ProgramTerminal;
@@ -20,8 +21,13 @@ use ironcurtain_protocol::{RunNote, RunUse, UsedFile};
 use ironcurtain_sandbox::Signals;
 use ironcurtain_sandbox::run_link::{LinkEvent, RunLink};
 use polling::Ready;
+use rustix::io::Errno;
 use rustix::process::Signal;
 use std::io::{self, Write};
+
+/// Maximum number of bytes of the program's output that are copied after it has exited or before it is stopped. More than
+/// a pseudoterminal holds, but a limit for a program in the background that keeps writing.
+const MAX_REST: usize = 256 * 1024;
 
 /// Terminals and connections between the user and a running program.
 pub struct Relay {
@@ -43,11 +49,19 @@ pub struct Relay {
 pub struct RelayState {
     /// `true` if the program is, or should be, in the foreground of its terminal.
     wants_foreground: bool,
+    /// `true` if the program is in the foreground of its terminal.
+    is_foreground: bool,
     is_started: bool,
     /// Signal that stopped the program, or `None` while it is running.
     stopped: Option<Signal>,
+    /// `true` if this process was stopped, so that earlier poll results no longer apply.
+    was_stopped: bool,
     /// `true` if the program has exited and its terminal may still contain output.
     is_draining: bool,
+    /// Number of bytes of output copied after the program has exited.
+    drained: usize,
+    /// `true` if no process in the sandbox has the program's terminal open.
+    is_program_closed: bool,
     /// Output that the user's terminal has not accepted yet.
     output: Vec<u8>,
     /// `true` if a question is open on the run's question terminal.
@@ -59,7 +73,7 @@ pub struct RelayState {
 impl RelayState {
     /// Creates the state of a new run. If `foreground` is `true`, the program starts in the terminal's foreground.
     pub fn new(foreground: bool) -> Self {
-        Self { wants_foreground: foreground, ..Self::default() }
+        Self { wants_foreground: foreground, is_foreground: foreground, ..Self::default() }
     }
 }
 
@@ -126,7 +140,9 @@ impl Relay {
             if ready.link {
                 self.follow_link()?;
             }
-            self.copy_ready(&ready)?;
+            if !std::mem::take(&mut self.state.was_stopped) {
+                self.copy_ready(&ready)?;
+            }
         }
     }
 
@@ -160,22 +176,17 @@ impl Relay {
     /// Updates the user's terminal modes, shows or hides a question, and resumes or stops the program as needed.
     fn update_terminal(&mut self) -> io::Result<()> {
         let wants_raw = self.wants_raw();
-        if let Some(user) = &mut self.user
-            && user.is_ours()
-        {
-            if wants_raw && self.state.is_started && !user.is_raw() {
-                user.make_raw()?;
-                if let Some(program) = &mut self.program {
-                    program.follow_size(user)?;
-                }
-            }
-            if !wants_raw && user.is_raw() {
+        if let Some(user) = &mut self.user {
+            let is_ours = user.is_ours();
+            if is_ours && wants_raw && self.state.is_started && !user.is_raw() {
+                let done = user.make_raw();
+                self.on_terminal(done)?;
+                self.follow_size()?;
+            } else if is_ours && !wants_raw {
                 user.restore();
             }
-            if self.state.is_asked && user.is_raw() && !self.state.is_question_shown {
-                self.begin_question()?;
-            }
         }
+        self.update_question()?;
         self.resume()?;
         if !self.lines.is_empty() && self.may_print() {
             self.print_lines();
@@ -206,9 +217,12 @@ impl Relay {
             self.read_program()?;
         }
         if ready.question
-            && let Some(questions) = &self.questions
+            && let Some(questions) = &mut self.questions
             && let Some(text) = questions.read()?
         {
+            if text.is_empty() {
+                self.questions = None;
+            }
             self.write(&text)?;
         }
         Ok(())
@@ -218,10 +232,7 @@ impl Relay {
         let Some(user) = &self.user else { return Ok(()) };
         let Some(typed) = user.read()? else { return Ok(()) };
         if typed.is_empty() {
-            // The user's terminal was closed, so the program's terminal is closed too.
-            self.program = None;
-            self.questions = None;
-            self.user = None;
+            self.close_terminals();
             return Ok(());
         }
         if self.state.is_asked {
@@ -240,7 +251,11 @@ impl Relay {
         let Some(program) = &mut self.program else { return Ok(false) };
         let Some(output) = program.read()? else { return Ok(false) };
         if output.is_empty() {
+            self.state.is_program_closed = true;
             return Ok(false);
+        }
+        if self.has_exited() {
+            self.state.drained += output.len();
         }
         self.write(&output)?;
         Ok(true)
@@ -257,12 +272,45 @@ impl Relay {
         }
     }
 
-    /// Returns `true` if the program has exited and all its output was written.
+    /// Returns `true` if the program has exited.
+    fn has_exited(&self) -> bool {
+        self.state.is_draining || self.state.result.is_some()
+    }
+
+    /// Sets the sizes of the program's and the question's terminal to that of the user's terminal.
+    fn follow_size(&mut self) -> io::Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let program = self.program.iter_mut().try_for_each(|program| program.follow_size(user));
+        let done = program
+            .and_then(|()| self.questions.iter().try_for_each(|questions| questions.follow_size(user)));
+        self.on_terminal(done)
+    }
+
+    /// Handles the result of an operation on the user's terminal. If that terminal was closed, continues without it.
+    fn on_terminal(&mut self, done: io::Result<()>) -> io::Result<()> {
+        match done {
+            Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+                self.close_terminals();
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Continues without terminals, because the user's terminal was closed. The program receives SIGHUP.
+    fn close_terminals(&mut self) {
+        self.program = None;
+        self.questions = None;
+        self.user = None;
+        self.state.output.clear();
+    }
+
+    /// Returns `true` if the program has exited and its output was written.
     fn is_drained(&mut self) -> io::Result<bool> {
         if !self.state.is_started || self.state.is_asked {
             return Ok(self.state.result.is_some());
         }
-        while self.state.output.is_empty() && self.read_program()? {}
+        while self.state.output.is_empty() && self.state.drained < MAX_REST && self.read_program()? {}
         Ok(self.state.output.is_empty())
     }
 
@@ -270,7 +318,7 @@ impl Relay {
         while let Some(event) = self.link.as_ref().map(RunLink::event).transpose()?.flatten() {
             match event {
                 LinkEvent::Stopped(signal) => self.program_stopped(signal)?,
-                event => self.follow_end(event),
+                LinkEvent::Exited(_) | LinkEvent::Closed => self.follow_end(event),
             }
         }
         Ok(())
@@ -283,37 +331,6 @@ impl Relay {
             LinkEvent::Exited(_) => self.state.is_draining = true,
             LinkEvent::Closed => self.link = None,
         }
-    }
-
-    fn begin_question(&mut self) -> io::Result<()> {
-        let Some(user) = &self.user else { return Ok(()) };
-        self.state.is_question_shown = true;
-        // Input typed before the question appeared must not answer it.
-        user.discard_input();
-        let screen =
-            self.program.as_ref().map(|program| program.modes.begin_own_screen()).unwrap_or_default();
-        self.write(screen.as_bytes())
-    }
-
-    fn end_question(&mut self) -> io::Result<()> {
-        if !std::mem::take(&mut self.state.is_question_shown) {
-            return Ok(());
-        }
-        if let Some(user) = &self.user {
-            user.discard_input();
-        }
-        while let Some(text) = self.questions.as_ref().map(QuestionTerminal::read).transpose()?.flatten() {
-            if text.is_empty() {
-                break;
-            }
-            self.write(&text)?;
-        }
-        let Some(program) = &mut self.program else { return Ok(()) };
-        let screen = program.modes.end_own_screen();
-        if program.modes.is_alternate() {
-            program.redraw()?;
-        }
-        self.write(screen.as_bytes())
     }
 
     /// Returns `true` if printing a line would not corrupt the program's screen.

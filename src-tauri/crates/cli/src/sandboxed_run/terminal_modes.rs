@@ -94,7 +94,8 @@ impl TerminalModes {
             0 => String::new(),
             level => format!("\x1b[>4;{level}m"),
         };
-        format!("\x1b[2J\x1b[H{alternate}{modes}{cursor}{lines}{kitty}{xterm}")
+        // Kitty keeps separate keyboard modes for the alternate screen, so the mode is restored before leaving it.
+        format!("\x1b[2J\x1b[H{kitty}{alternate}{modes}{cursor}{lines}{xterm}")
     }
 
     fn reset_modes(&self, is_selected: impl Fn(u16) -> bool) -> String {

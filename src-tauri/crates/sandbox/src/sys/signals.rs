@@ -29,7 +29,7 @@ impl Signals {
     /// # Errors
     /// Returns an I/O error if the queue cannot be created.
     pub fn block(signals: &[Signal]) -> io::Result<Self> {
-        mask(libc::SIG_BLOCK, signals)?;
+        mask(libc::SIG_BLOCK, &set(signals))?;
         let set = set(signals);
         // SAFETY: the set is initialised and outlives the call, and -1 requests a new descriptor.
         let descriptor =
@@ -66,31 +66,32 @@ impl AsFd for Signals {
 
 /// Unblocks the forwarded signals. Must be called in a child before `exec`, which preserves the signal mask.
 pub(crate) fn unblock() -> io::Result<()> {
-    mask(libc::SIG_UNBLOCK, &FORWARDED)
+    mask(libc::SIG_UNBLOCK, &set(&FORWARDED)).map(drop)
 }
 
 /// Sets this thread's signal mask to exactly these signals.
 pub(crate) fn block_only(signals: &[Signal]) -> io::Result<()> {
-    mask(libc::SIG_SETMASK, signals)
+    mask(libc::SIG_SETMASK, &set(signals)).map(drop)
 }
 
-/// Runs `send` with `signal` unblocked in this thread so that the signal takes its default action, then blocks it
-/// again.
+/// Runs `send` with `signal` unblocked in this thread so that the signal takes its default action, then restores the
+/// signal mask.
 ///
 /// # Errors
 /// Returns the error from `send`, or an I/O error.
 pub fn with_unblocked(signal: Signal, send: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-    mask(libc::SIG_UNBLOCK, &[signal])?;
+    let before = mask(libc::SIG_UNBLOCK, &set(&[signal]))?;
     let sent = send();
-    mask(libc::SIG_BLOCK, &[signal])?;
+    mask(libc::SIG_SETMASK, &before)?;
     sent
 }
 
-fn mask(how: libc::c_int, signals: &[Signal]) -> io::Result<()> {
-    let set = set(signals);
-    // SAFETY: the set is initialised and outlives the call, and the null pointer requests no previous mask.
-    match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
-        0 => Ok(()),
+/// Changes this thread's signal mask and returns the previous one.
+fn mask(how: libc::c_int, signals: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut before = set(&[]);
+    // SAFETY: both sets are initialised and outlive the call.
+    match unsafe { libc::pthread_sigmask(how, signals, &raw mut before) } {
+        0 => Ok(before),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }

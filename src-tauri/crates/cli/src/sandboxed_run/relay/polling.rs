@@ -1,6 +1,7 @@
 //! Waits until a terminal or a connection is ready.
 
 use super::Relay;
+use crate::sandboxed_run::question_terminal::QuestionTerminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
@@ -48,7 +49,7 @@ impl Relay {
             }
         }
         if let Some(program) = &self.program {
-            if state.output.is_empty() && state.is_started && !state.is_asked {
+            if state.output.is_empty() && state.is_started && !state.is_asked && !state.is_program_closed {
                 polled.push((PollFd::new(program, PollFlags::IN), |ready| &mut ready.program_in));
             }
             if types {
@@ -62,6 +63,7 @@ impl Relay {
         }
         let waits = !self.lines.is_empty()
             || state.stopped.is_some()
+            || self.questions.as_ref().is_some_and(QuestionTerminal::is_hidden)
             || user.is_some() && self.wants_raw() && !reads_user;
         let (mut descriptors, names): (Vec<_>, Vec<_>) = polled.into_iter().unzip();
         let mut ready = Ready::default();
