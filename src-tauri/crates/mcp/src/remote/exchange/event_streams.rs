@@ -7,6 +7,7 @@ use super::{Awaited, Exchange};
 use crate::remote::events::{Event, Events, Position};
 use crate::remote::fault::Fault;
 use crate::remote::http::Reply;
+use crate::remote::login::LoginError;
 use crate::remote::required_login::LoginId;
 use crate::remote::response_head::{BodyFormat, body_format};
 use hyper::Method;
@@ -38,6 +39,8 @@ impl Exchange {
                         return;
                     }
                 }
+                // The authorization server or the store of logins may be unavailable for a while.
+                Err(Fault::Login(problem)) if !matches!(problem, LoginError::Expired { .. }) => failures += 1,
                 // The server offers no such stream.
                 Err(Fault::Status { status: 405, .. } | Fault::NotFound) => return,
                 Err(

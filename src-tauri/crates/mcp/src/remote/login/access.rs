@@ -13,13 +13,13 @@ use super::stored::StoredLogin;
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Maximum number of renewals per minute on one connection.
+/// Maximum number of attempts per minute to renew the login on one connection.
 const MAX_RENEWALS: usize = 5;
 
 /// Access to the stored login of one server.
@@ -52,8 +52,16 @@ pub struct ServerLogin {
 struct LoginSource {
     server: LoginServer,
     store: Box<dyn LoginStore>,
-    /// Times of the renewals within the last minute.
-    renewals: SyncMutex<VecDeque<Instant>>,
+    renewals: SyncMutex<Renewals>,
+}
+
+/// Attempts to renew the login on one connection.
+#[derive(Default)]
+struct Renewals {
+    /// Times of the attempts within the last minute.
+    times: VecDeque<Instant>,
+    /// Id of the login if the last attempt showed that the user must log in again.
+    expired: Option<String>,
 }
 
 struct CachedLogin {
@@ -156,9 +164,11 @@ impl LoginSource {
             // Another connection or process has renewed the login.
             Some(stored) if is_saved && stored.access_token != stale.access_token => Some(stored),
             Some(_) => {
-                self.count_renewal()?;
+                self.count_renewal(&stale)?;
                 let login = refresh_tokens(&self.server, &stale).await;
-                if let Err(LoginError::Expired { .. }) = &login {
+                let has_expired = matches!(login, Err(LoginError::Expired { .. }));
+                self.renewals().expired = has_expired.then(|| stale.id.clone());
+                if has_expired {
                     self.store.record_expired(&stale).await;
                 }
                 let login = login?;
@@ -183,16 +193,23 @@ impl LoginSource {
         Ok(header)
     }
 
-    /// Counts a renewal. A server that refuses every token must not cause a renewal for each request.
-    fn count_renewal(&self) -> Result<(), LoginError> {
-        let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
-        renewals.retain(|at| at.elapsed() < Duration::from_secs(60));
-        if renewals.len() >= MAX_RENEWALS {
-            let reason = format!("it was renewed {MAX_RENEWALS} times within a minute");
-            return Err(LoginError::Step { step: "renewing the login", reason });
+    /// Counts an attempt to renew the login. A server that refuses every token must not cause an attempt for each request.
+    fn count_renewal(&self, login: &StoredLogin) -> Result<(), LoginError> {
+        let mut renewals = self.renewals();
+        renewals.times.retain(|at| at.elapsed() < Duration::from_secs(60));
+        if renewals.times.len() < MAX_RENEWALS {
+            renewals.times.push_back(Instant::now());
+            return Ok(());
         }
-        renewals.push_back(Instant::now());
-        Ok(())
+        if renewals.expired.as_ref() == Some(&login.id) {
+            return Err(LoginError::Expired { server: self.server.name.clone() });
+        }
+        let reason = format!("it was tried {MAX_RENEWALS} times within a minute");
+        Err(LoginError::Step { step: "renewing the login", reason })
+    }
+
+    fn renewals(&self) -> MutexGuard<'_, Renewals> {
+        self.renewals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -20,7 +20,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use url::{Position, Url};
+use url::{Position, Url, form_urlencoded};
 
 /// Timeout for one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,6 +64,8 @@ pub(super) struct LoginHttpClient {
     redirected: Mutex<Option<Url>>,
     metadata_url: Mutex<Option<Url>>,
     error: Mutex<Option<String>>,
+    /// Value of the parameter `resource` in each POST request, or `None` to send what rmcp sends.
+    resource: Option<String>,
 }
 
 impl OAuthHttpClient for LoginHttpClient {
@@ -71,7 +73,11 @@ impl OAuthHttpClient for LoginHttpClient {
         Box::pin(async move {
             let sent = Url::parse(&request.request.uri().to_string()).ok();
             let is_get = request.request.method() == Method::GET;
-            let response = self.fetch(request.request).await?;
+            let mut request = request.request;
+            if let Some(resource) = &self.resource {
+                set_resource(&mut request, resource);
+            }
+            let response = self.fetch(request).await?;
             if !is_get {
                 *lock(&self.error) = error_code(&response);
                 return Ok(response);
@@ -103,6 +109,21 @@ fn error_code(response: &Response<Vec<u8>>) -> Option<String> {
     Some(serde_json::from_slice::<Refusal>(response.body()).ok()?.error)
 }
 
+/// Replaces the parameter `resource` of a POST request. An authorization server may compare its text, and rmcp changes the
+/// text of a URL when it parses it: `https://example.com` becomes `https://example.com/`.
+fn set_resource(request: &mut Request<Vec<u8>>, resource: &str) {
+    if request.method() != Method::POST {
+        return;
+    }
+    let fields: Vec<(String, String)> = form_urlencoded::parse(request.body()).into_owned().collect();
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in &fields {
+        form.append_pair(name, if name == "resource" { resource } else { value });
+    }
+    *request.body_mut() = form.finish().into_bytes();
+    request.headers_mut().remove(header::CONTENT_LENGTH);
+}
+
 impl LoginHttpClient {
     pub(super) fn new(server: LoginServer) -> Self {
         Self {
@@ -111,7 +132,13 @@ impl LoginHttpClient {
             redirected: Mutex::default(),
             metadata_url: Mutex::default(),
             error: Mutex::default(),
+            resource: None,
         }
+    }
+
+    /// Sends this resource indicator (RFC 8707) exactly as it is.
+    pub(super) fn with_resource(self, resource: &str) -> Self {
+        Self { resource: Some(resource.to_owned()), ..self }
     }
 
     /// Returns the URL of the last GET request that returned status 200, before any redirect.

@@ -24,10 +24,9 @@ pub(super) async fn refresh_tokens(
     let (Some(refresh), Some(resource)) = (&login.refresh_token, login.resource()) else {
         return Err(expired());
     };
-    let http = Arc::new(LoginHttpClient::new(server.clone()));
+    let http = Arc::new(LoginHttpClient::new(server.clone()).with_resource(login.resource_text()));
     let sender = http.clone();
     let refreshed = without_logging(async {
-        // The manager sends its base URL as the resource (RFC 8707).
         let mut manager = AuthorizationManager::new_with_oauth_http_client(resource, sender).await?;
         manager.set_metadata(login.metadata());
         let mut client = OAuthClientConfig::new(login.client_id.as_str(), "http://127.0.0.1/callback");

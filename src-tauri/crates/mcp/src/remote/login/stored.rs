@@ -205,6 +205,11 @@ impl StoredLogin {
         metadata
     }
 
+    /// Returns the resource indicator exactly as it was sent for the login.
+    pub(super) fn resource_text(&self) -> &str {
+        &self.resource
+    }
+
     /// Returns the resource indicator as a URL.
     pub(super) fn resource(&self) -> Option<Url> {
         Url::parse(&self.resource).ok()

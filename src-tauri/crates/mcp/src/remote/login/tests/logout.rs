@@ -86,6 +86,6 @@ async fn a_server_that_refuses_every_token_causes_a_limited_number_of_renewals()
     let sent = hosts.auth.count("/token");
     let refused = login.header_after_refusal(now.as_ref()).await.unwrap_err();
     assert!(matches!(refused, LoginError::Step { .. }), "{refused}");
-    assert!(refused.to_string().contains("it was renewed 5 times within a minute"), "{refused}");
+    assert!(refused.to_string().contains("it was tried 5 times within a minute"), "{refused}");
     assert_eq!((hosts.auth.count("/token"), bearer(login.header().await.unwrap())), (sent, bearer(now)));
 }

@@ -152,6 +152,37 @@ async fn a_login_that_cannot_be_renewed_has_expired() {
 }
 
 #[tokio::test]
+async fn an_expired_login_causes_a_limited_number_of_requests_and_keeps_its_advice() {
+    let hosts = Hosts::start().await;
+    let (_, login) = kept(&hosts).await;
+    let first = login.header().await.unwrap();
+    let rejected = json!({ "error": "invalid_grant" }).to_string();
+    hosts.auth.set("/token", 400, "Content-Type: application/json\r\n", &rejected);
+    let before = hosts.auth.count("/token");
+    for _ in 0..10 {
+        let message = login.header_after_refusal(first.as_ref()).await.unwrap_err();
+        assert!(matches!(message, LoginError::Expired { .. }), "{message}");
+    }
+    assert_eq!(hosts.auth.count("/token") - before, 5);
+}
+
+#[tokio::test]
+async fn a_renewal_sends_the_resource_exactly_as_the_login_did() {
+    let hosts = Hosts::start().await;
+    // A URL without a path.
+    let resource = json!({ "resource": hosts.mcp.base, "authorization_servers": [hosts.auth.base] });
+    hosts.mcp.json("/.well-known/oauth-protected-resource/mcp", &resource);
+    let (_, login) = kept(&hosts).await;
+    assert_eq!(hosts.auth.last("/token").form()["resource"], hosts.mcp.base);
+    let first = login.header().await.unwrap();
+    hosts.auth.json("/token", &tokens(2, "read"));
+    assert_eq!(bearer(login.header_after_refusal(first.as_ref()).await.unwrap()), "Bearer access-2");
+    let form = hosts.auth.last("/token").form();
+    assert_eq!((&*form["grant_type"], &form["resource"]), ("refresh_token", &hosts.mcp.base));
+    assert_eq!(form["refresh_token"], "refresh-1");
+}
+
+#[tokio::test]
 async fn a_renewal_names_the_granted_scopes() {
     let hosts = Hosts::start().await;
     hosts.mcp.set("/mcp", 405, "", "");
