@@ -47,6 +47,8 @@ pub(crate) struct RunStarter {
     link: InnerLink,
     signals: Signals,
     terminal: Option<(RunTerminal, OwnedFd)>,
+    /// `true` if the program was stopped and this process has not resumed it.
+    is_stopped: bool,
 }
 
 impl RunStarter {
@@ -56,7 +58,7 @@ impl RunStarter {
         let link = InnerLink::new(link);
         let signals = Signals::block(&BLOCKED_SIGNALS)?;
         let terminal = link.terminal()?.map(|terminal| Ok::<_, io::Error>((terminal, open_terminal(&link)?)));
-        Ok(Self { link, signals, terminal: terminal.transpose()? })
+        Ok(Self { link, signals, terminal: terminal.transpose()?, is_stopped: false })
     }
 
     /// Returns the run's terminal if it serves as the standard stream `number`.
@@ -86,7 +88,7 @@ impl RunStarter {
     /// Waits until the program has exited and the CLI has read all its output. Returns the exit status.
     ///
     /// First replaces the standard streams of this process so that only the program holds its ends of pipes.
-    pub(crate) fn wait(self, child: Child) -> io::Result<u8> {
+    pub(crate) fn wait(mut self, child: Child) -> io::Result<u8> {
         let child = Pid::from_child(&child);
         let null = open_null()?;
         dup2_stdin(&null)?;
@@ -102,7 +104,8 @@ impl RunStarter {
                 Err(error) => return Err(error.into()),
             }
             let [signalled, has_command] = polled.map(|polled| !polled.revents().is_empty());
-            if signalled {
+            // A command about a stopped program must not overtake the stop.
+            if signalled || has_command {
                 while self.signals.next()?.is_some() {}
                 if exited.is_none() {
                     exited = self.check_child(child)?;
@@ -121,9 +124,10 @@ impl RunStarter {
 
     /// Reports to the CLI if the program was stopped or has exited. Returns the exit status once the program has
     /// exited.
-    fn check_child(&self, child: Pid) -> io::Result<Option<u8>> {
+    fn check_child(&mut self, child: Pid) -> io::Result<Option<u8>> {
         while let Some((_, status)) = waitpid(Some(child), WaitOptions::NOHANG | WaitOptions::UNTRACED)? {
             if let Some(signal) = status.stopping_signal() {
+                self.is_stopped = true;
                 self.link.stopped(u8::try_from(signal).unwrap_or_default())?;
                 continue;
             }
@@ -136,7 +140,7 @@ impl RunStarter {
     }
 
     /// Executes the CLI's next command. Returns `true` if this process must exit.
-    fn handle_command(&self, child: Pid, has_exited: bool) -> io::Result<bool> {
+    fn handle_command(&mut self, child: Pid, has_exited: bool) -> io::Result<bool> {
         let signal = match self.link.command()? {
             Some(LinkCommand::Signal(signal)) => signal,
             Some(LinkCommand::Resume { foreground }) => {
@@ -151,6 +155,11 @@ impl RunStarter {
         if !has_exited {
             // Ignores the error: the group has exited.
             let _ = kill_process_group(child, signal);
+            // A stopped program receives the signal only when it continues.
+            if self.is_stopped && signal != Signal::TSTP {
+                let _ = kill_process_group(child, Signal::CONT);
+                self.is_stopped = false;
+            }
         }
         Ok(false)
     }

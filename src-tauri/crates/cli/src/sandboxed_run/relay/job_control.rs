@@ -113,13 +113,7 @@ impl Relay {
                     self.pass_on(signal)?;
                     self.stop(signal, signal, |signal| kill_process(getpid(), signal))?;
                 }
-                signal => {
-                    self.pass_on(signal)?;
-                    // A stopped program would receive the signal only later.
-                    if self.state.stopped.is_some() {
-                        self.resume_now()?;
-                    }
-                }
+                signal => self.pass_on(signal)?,
             }
         }
         Ok(())
