@@ -26,6 +26,7 @@ pub struct QuestionTerminal {
 }
 
 struct Hidden {
+    size: Winsize,
     since: Instant,
     /// `true` if the trusted process has drawn something since then.
     is_drawn: bool,
@@ -54,9 +55,9 @@ impl QuestionTerminal {
     /// trusted process draw the question again.
     pub fn hide(&mut self, user: &UserTerminal) -> io::Result<()> {
         if self.hidden.is_none() {
-            let size = user.size()?;
-            tcsetwinsize(&self.file, Winsize { ws_row: size.ws_row ^ 1, ..size })?;
-            self.hidden = Some(Hidden { since: Instant::now(), is_drawn: false });
+            let size = hidden_size(user.size()?);
+            tcsetwinsize(&self.file, size)?;
+            self.hidden = Some(Hidden { size, since: Instant::now(), is_drawn: false });
         }
         Ok(())
     }
@@ -64,6 +65,14 @@ impl QuestionTerminal {
     /// Accepts input again once the trusted process has drawn the hidden question. Sets the real size, after which the
     /// trusted process draws the question once more and accepts answers only when it has been visible for a moment.
     pub fn show(&mut self, user: &UserTerminal) -> io::Result<()> {
+        let size = user.size()?;
+        let is_same =
+            |hidden: &Hidden| (hidden.size.ws_row, hidden.size.ws_col) == (size.ws_row, size.ws_col);
+        if self.hidden.as_ref().is_some_and(is_same) {
+            // The user's terminal has the hidden size now, so the trusted process would not notice a change.
+            self.hidden = None;
+            return self.hide(user);
+        }
         if self.hidden.as_ref().is_some_and(|hidden| hidden.is_drawn && hidden.since.elapsed() >= NOTICE_TIME)
         {
             self.hidden = None;
@@ -102,6 +111,16 @@ impl QuestionTerminal {
         // The terminal accepts input faster than a user types, so only the rest of a long paste is discarded.
         self.input.clear();
         Ok(())
+    }
+}
+
+/// Returns a size that the trusted process distinguishes from `size`. It takes a terminal without a size for one of 80
+/// columns and 24 rows.
+fn hidden_size(size: Winsize) -> Winsize {
+    match size.ws_col == 0 || size.ws_row == 0 {
+        true => Winsize { ws_col: 80, ws_row: 25, ..size },
+        // A size of 1 row becomes 2 rows, because 0 rows are no size.
+        false => Winsize { ws_row: if size.ws_row == 1 { 2 } else { size.ws_row ^ 1 }, ..size },
     }
 }
 
