@@ -59,6 +59,13 @@ impl Desk {
         child
     }
 
+    /// Stops the run with Ctrl-Z.
+    fn stop(&mut self) {
+        self.terminal.types("\x1a");
+        self.terminal.shows("Stopped");
+        self.terminal.shows("$ ");
+    }
+
     /// Returns the processes of the only run that run this program.
     fn inside(&self, program: &str) -> Vec<Running> {
         eventually("the run is listed", TIMEOUT, || self.world.sessions().len() == 1);
@@ -124,9 +131,7 @@ fn ctrl_z_stops_the_run_and_fg_resumes_it() {
     assert!(!inside.is_empty());
     for _ in 0..2 {
         desk.terminal.becomes_raw();
-        desk.terminal.types("\x1a");
-        desk.terminal.shows("Stopped");
-        desk.terminal.shows("$ ");
+        desk.stop();
         assert!(inside.iter().all(|one| is_stopped(one.pid)));
         desk.terminal.types("echo outer $((40 + 2))\n");
         desk.terminal.shows("outer 42\r\n");

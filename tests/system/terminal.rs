@@ -7,6 +7,7 @@ use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,11 +40,23 @@ pub struct Started {
     notes: TempDir,
 }
 
+/// Opens the user's side of a new terminal.
+pub fn open() -> OwnedFd {
+    let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&own).unwrap();
+    unlockpt(&own).unwrap();
+    own
+}
+
+/// Opens a program's side of a terminal.
+pub fn program_side(terminal: impl AsFd) -> OwnedFd {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    ioctl_tiocgptpeer(terminal, flags).unwrap()
+}
+
 impl Terminal {
     pub fn new(rows: u16, columns: u16) -> Self {
-        let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&own).unwrap();
-        unlockpt(&own).unwrap();
+        let own = open();
         let mut reading = File::from(own.try_clone().unwrap());
         let shown = Arc::<Mutex<Vec<u8>>>::default();
         let noted = Arc::downgrade(&shown);
@@ -79,8 +92,7 @@ impl Terminal {
         if let Some(folder) = program.get_current_dir() {
             leader.current_dir(folder);
         }
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let other = || ioctl_tiocgptpeer(&self.own, flags).unwrap();
+        let other = || program_side(&self.own);
         let leader = leader.stdin(other()).stdout(other()).stderr(other()).spawn().unwrap();
         let session = Arc::new(Mutex::new(Some(Leader(leader))));
         self.session.replace(session.clone());

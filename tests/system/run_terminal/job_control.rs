@@ -2,14 +2,15 @@
 
 use super::{Desk, run};
 use crate::client::TIMEOUT;
-use crate::machine::{is_stopped, pid};
-use crate::world::eventually;
+use crate::machine::{is_stopped, pid, running_below};
+use crate::terminal::{open, program_side};
+use crate::world::{eventually, programs};
 use rustix::process::{Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_program_that_is_killed_while_stopped_ends_the_run() {
@@ -19,9 +20,7 @@ fn a_program_that_is_killed_while_stopped_ends_the_run() {
     desk.terminal.becomes_raw();
     desk.terminal.types("typed\n");
     desk.terminal.shows("typed\r\ntyped\r\n");
-    desk.terminal.types("\x1a");
-    desk.terminal.shows("Stopped");
-    desk.terminal.shows("$ ");
+    desk.stop();
     let cat = desk.inside("/bin/cat");
     assert_eq!(cat.len(), 1);
     kill_process(pid(cat[0].pid), Signal::KILL).unwrap();
@@ -39,9 +38,7 @@ fn ctrl_c_ends_a_run_that_was_in_the_background() {
     let shell = desk.shell();
     desk.terminal.types("\"$RUN\" run --quiet -- sleep 1000\n");
     desk.terminal.becomes_raw();
-    desk.terminal.types("\x1a");
-    desk.terminal.shows("Stopped");
-    desk.terminal.shows("$ ");
+    desk.stop();
     let sleep = desk.inside("/bin/sleep");
     assert!(sleep.len() == 1 && is_stopped(sleep[0].pid));
     desk.terminal.types("bg\n");
@@ -82,9 +79,7 @@ fn a_signal_ends_a_run_that_waits_for_input_in_the_background() {
 #[test]
 fn a_program_can_finish_after_its_terminal_was_closed() {
     let desk = Desk::new();
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
+    let terminal = open();
     let script =
         "trap 'sleep 0.5; echo finished > end; exit 4' HUP; echo ready; while :; do sleep 0.05; done";
     let run = run(&desk.world.ours(), &desk.world.path("project"), &["--quiet"], &["sh", "-c", script]);
@@ -93,8 +88,7 @@ fn a_program_can_finish_after_its_terminal_was_closed() {
     leader.arg("--ctty").arg(run.get_program()).args(run.get_args());
     leader.current_dir(run.get_current_dir().unwrap());
     leader.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let other = || ioctl_tiocgptpeer(&terminal, flags).unwrap();
+    let other = || program_side(&terminal);
     let mut leader = leader.stdin(other()).stdout(other()).stderr(other()).spawn().unwrap();
     let mut terminal = File::from(terminal);
     let mut shown = String::new();
@@ -142,14 +136,29 @@ fn a_question_that_was_hidden_is_drawn_again_before_it_can_be_answered() {
     let hidden = desk.terminal.shows("Stopped");
     assert!(hidden.contains("\x1b[?1049l"), "{hidden:?}");
     desk.terminal.shows("$ ");
-    // Input typed before the question is visible again does not answer it.
+    // Input typed before the question was visible for a moment does not answer it.
     desk.terminal.types("fg\n2\n");
-    desk.terminal.shows("\x1b[?1049h");
+    let question = desk.terminal.shows("Your answer: ");
+    assert!(question.contains("\x1b[?1049h") && question.contains("notes.txt"), "{question:?}");
     desk.terminal.types("2\n");
+    // The same applies if IronCurtain was stopped without notice.
+    let relay = running_below(shell.pid(), programs().join("ironcurtain").to_str().unwrap());
+    kill_process(pid(relay[0].pid), Signal::STOP).unwrap();
+    desk.terminal.shows("Stopped");
+    desk.terminal.shows("$ ");
+    desk.terminal.types("fg\n2\n");
     let question = desk.terminal.shows("Your answer: ");
     assert!(question.contains("notes.txt"), "{question:?}");
-    assert_eq!(desk.world.status().questions, 1);
     desk.terminal.types("2\n");
+    assert_eq!(desk.world.status().questions, 1);
+    let mut typed = Instant::now();
+    eventually("the answer counts", TIMEOUT, || {
+        if typed.elapsed() > Duration::from_secs(1) {
+            desk.terminal.types("2\n");
+            typed = Instant::now();
+        }
+        desk.terminal.rest().contains("my notes\r\n")
+    });
     desk.terminal.shows("my notes\r\n");
     desk.terminal.types("\n");
     desk.terminal.shows("$ ");

@@ -25,8 +25,8 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 use std::io::{self, Write};
 
-/// Maximum number of bytes of the program's output that are copied after it has exited or before it is stopped. More than
-/// a pseudoterminal holds, but a limit for a program in the background that keeps writing.
+/// Maximum number of bytes of output that are copied after the program has exited. More than a pseudoterminal holds, but a
+/// limit for a program in the background that keeps writing.
 const MAX_REST: usize = 256 * 1024;
 
 /// Terminals and connections between the user and a running program.
@@ -67,6 +67,8 @@ pub struct RelayState {
     /// `true` if a question is open on the run's question terminal.
     is_asked: bool,
     is_question_shown: bool,
+    /// `true` if the open question was not on the screen all the time.
+    was_question_hidden: bool,
     result: Option<RunResult>,
 }
 
@@ -216,14 +218,8 @@ impl Relay {
         if ready.program_in {
             self.read_program()?;
         }
-        if ready.question
-            && let Some(questions) = &mut self.questions
-            && let Some(text) = questions.read()?
-        {
-            if text.is_empty() {
-                self.questions = None;
-            }
-            self.write(&text)?;
+        if ready.question {
+            self.read_question()?;
         }
         Ok(())
     }
@@ -297,7 +293,8 @@ impl Relay {
         }
     }
 
-    /// Continues without terminals, because the user's terminal was closed. The program receives SIGHUP.
+    /// Continues without terminals, because the user's terminal was closed. Closing the program's terminal sends SIGHUP to
+    /// the program.
     fn close_terminals(&mut self) {
         self.program = None;
         self.questions = None;

@@ -1,12 +1,14 @@
 //! Follows the shell's job control: stops and resumes this process and the program together, and forwards signals.
 
-use super::{MAX_REST, Relay, ignore_closed};
-use crate::sandboxed_run::program_terminal::ProgramTerminal;
+use super::{Relay, ignore_closed};
 use crate::sandboxed_run::user_terminal::UserTerminal;
 use ironcurtain_sandbox::run_link::RunLink;
 use ironcurtain_sandbox::with_unblocked;
 use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 use std::io;
+
+/// Maximum number of reads of the program's output before a stop. Only a program that keeps writing reaches it.
+const MAX_READS: usize = 64;
 
 impl Relay {
     /// Resumes a stopped program once it may use the terminal, and moves the program to the foreground of its terminal
@@ -38,12 +40,12 @@ impl Relay {
         };
         let is_ours = user.is_ours();
         let uses_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
-        if uses_terminal && is_ours && !self.state.is_foreground {
+        if uses_terminal && is_ours {
             self.state.wants_foreground = true;
             self.state.stopped = Some(signal);
             return Ok(());
         }
-        let own = if uses_terminal && !is_ours { signal } else { Signal::TSTP };
+        let own = if uses_terminal { signal } else { Signal::TSTP };
         self.stop(own, signal, kill_current_process_group)
     }
 
@@ -56,12 +58,13 @@ impl Relay {
         send: impl FnOnce(Signal) -> rustix::io::Result<()>,
     ) -> io::Result<()> {
         self.copy_rest()?;
-        if std::mem::take(&mut self.state.is_question_shown) {
-            self.hide_question()?;
+        if self.state.is_question_shown {
+            self.question_left_screen();
             let screen = self.program.as_ref().map(|program| program.modes.end_own_screen());
             self.write(screen.unwrap_or_default().as_bytes())?;
         }
         if let Some(user) = &mut self.user {
+            user.write(&mut self.state.output)?;
             user.restore();
         }
         // The kernel does not stop processes in an orphaned process group.
@@ -77,20 +80,13 @@ impl Relay {
 
     /// Copies the output that the program wrote before it was stopped, so that it appears before the shell's prompt.
     fn copy_rest(&mut self) -> io::Result<()> {
-        let mut copied = 0;
-        while self.state.is_started
-            && !self.state.is_asked
+        let mut reads = 0;
+        while !self.state.is_asked
             && self.state.output.is_empty()
-            && copied < MAX_REST
+            && reads < MAX_READS
+            && self.read_program()?
         {
-            let Some(output) = self.program.as_mut().map(ProgramTerminal::read).transpose()?.flatten() else {
-                break;
-            };
-            if output.is_empty() {
-                break;
-            }
-            copied += output.len();
-            self.write(&output)?;
+            reads += 1;
         }
         Ok(())
     }
@@ -100,10 +96,14 @@ impl Relay {
             match signal {
                 Signal::WINCH => self.follow_size()?,
                 Signal::CONT => {
+                    if self.state.is_question_shown {
+                        self.question_left_screen();
+                    }
                     // Another program may have used the terminal in the meantime.
                     let raw = self.user.as_mut().filter(|user| user.is_raw() && user.is_ours());
                     let done = raw.map_or(Ok(()), UserTerminal::make_raw);
                     self.on_terminal(done)?;
+                    self.follow_size()?;
                     // In the background, a program that reads from its terminal is stopped again.
                     if self.state.stopped.is_some() {
                         self.resume_now()?;

@@ -1,7 +1,6 @@
 //! Waits until a terminal or a connection is ready.
 
 use super::Relay;
-use crate::sandboxed_run::question_terminal::QuestionTerminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::io;
@@ -56,14 +55,12 @@ impl Relay {
                 polled.push((PollFd::new(program, PollFlags::OUT), |ready| &mut ready.program_out));
             }
         }
-        if let Some(questions) =
-            self.questions.as_ref().filter(|_| state.is_question_shown && state.output.is_empty())
-        {
+        let reads_question = state.is_started && state.is_asked && state.output.is_empty();
+        if let Some(questions) = self.questions.as_ref().filter(|_| reads_question) {
             polled.push((PollFd::new(questions, PollFlags::IN), |ready| &mut ready.question));
         }
         let waits = !self.lines.is_empty()
             || state.stopped.is_some()
-            || self.questions.as_ref().is_some_and(QuestionTerminal::is_hidden)
             || user.is_some() && self.wants_raw() && !reads_user;
         let (mut descriptors, names): (Vec<_>, Vec<_>) = polled.into_iter().unzip();
         let mut ready = Ready::default();

@@ -5,20 +5,25 @@ use crate::sandboxed_run::question_terminal::QuestionTerminal;
 use std::io;
 
 impl Relay {
-    /// Shows an open question if this process may use the terminal, and hides it otherwise.
+    /// Shows an open question once this process may use the terminal.
     pub(super) fn update_question(&mut self) -> io::Result<()> {
         if !self.state.is_asked || !self.state.is_started {
             return Ok(());
         }
-        if !self.user.as_ref().is_some_and(|user| user.is_raw() && user.is_ours()) {
-            return self.hide_question();
+        match self.user.as_ref().is_some_and(|user| user.is_raw() && user.is_ours()) {
+            true if self.state.is_question_shown => Ok(()),
+            true => self.begin_question(),
+            false => {
+                self.question_left_screen();
+                Ok(())
+            }
         }
-        if !self.state.is_question_shown {
-            self.begin_question()?;
-        }
-        let Some((user, questions)) = self.user.as_ref().zip(self.questions.as_mut()) else { return Ok(()) };
-        let done = questions.show(user);
-        self.on_terminal(done)
+    }
+
+    /// Makes the question appear again before it can be answered.
+    pub(super) fn question_left_screen(&mut self) {
+        self.state.is_question_shown = false;
+        self.state.was_question_hidden = true;
     }
 
     fn begin_question(&mut self) -> io::Result<()> {
@@ -26,33 +31,45 @@ impl Relay {
         self.state.is_question_shown = true;
         // Input typed before the question appeared must not answer it.
         user.discard_input();
-        let screen =
-            self.program.as_ref().map(|program| program.modes.begin_own_screen()).unwrap_or_default();
-        self.write(screen.as_bytes())
+        let mut screen = self
+            .program
+            .as_ref()
+            .map(|program| program.modes.begin_own_screen())
+            .unwrap_or_default()
+            .into_bytes();
+        if self.state.was_question_hidden {
+            screen.extend(self.questions.as_mut().map(QuestionTerminal::draw_again).unwrap_or_default());
+        }
+        self.write(&screen)
     }
 
-    /// Prevents input from answering a question that is not on the screen.
-    pub(super) fn hide_question(&mut self) -> io::Result<()> {
-        let Some((user, questions)) = self.user.as_ref().zip(self.questions.as_mut()) else { return Ok(()) };
-        // Text of the drawing that was on the screen does not belong on the next one.
-        while questions.read()?.is_some_and(|text| !text.is_empty()) {}
-        let done = questions.hide(user);
-        self.on_terminal(done)
+    /// Reads the questions' text, and shows it if a question is on the screen.
+    pub(super) fn read_question(&mut self) -> io::Result<()> {
+        let Some(questions) = &mut self.questions else { return Ok(()) };
+        let Some(text) = questions.read()? else { return Ok(()) };
+        if text.is_empty() {
+            self.questions = None;
+        }
+        if self.state.is_question_shown { self.write(&text) } else { Ok(()) }
     }
 
+    /// Returns to the program's screen after all questions have ended.
     pub(super) fn end_question(&mut self) -> io::Result<()> {
+        self.state.was_question_hidden = false;
+        let mut rest = Vec::new();
+        if let Some(questions) = &mut self.questions {
+            while let Some(text) = questions.read()?.filter(|text| !text.is_empty()) {
+                rest.extend(text);
+            }
+            questions.forget_text();
+        }
         if !std::mem::take(&mut self.state.is_question_shown) {
             return Ok(());
         }
         if let Some(user) = &self.user {
             user.discard_input();
         }
-        while let Some(text) = self.questions.as_mut().map(QuestionTerminal::read).transpose()?.flatten() {
-            if text.is_empty() {
-                break;
-            }
-            self.write(&text)?;
-        }
+        self.write(&rest)?;
         let Some(program) = &mut self.program else { return Ok(()) };
         let screen = program.modes.end_own_screen();
         if program.modes.is_alternate() {
