@@ -1,9 +1,11 @@
 """A server and an authorization server that use the Python SDK. Users log in without a password.
 
 Prints its port. `/tokens` lists the tokens, `/expire` expires them, and `/revoke` revokes them. `/announce` sends a log
-message to the client that last called a tool.
+message to the client that last called a tool. `/outage` makes renewals fail and cuts the open streams, `/failed` counts
+the failed renewals, and `/recovery` ends the outage.
 """
 
+import asyncio
 import secrets
 import socket
 import sys
@@ -32,6 +34,8 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self.access: dict[str, AccessToken] = {}
         self.refresh: dict[str, RefreshToken] = {}
         self.issued: list[str] = []
+        self.is_out = False
+        self.failed = 0
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         return self.clients.get(client_id)
@@ -65,6 +69,9 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         return self.refresh.get(refresh_token)
 
     async def exchange_refresh_token(self, client, refresh_token, scopes):
+        if self.is_out:
+            self.failed += 1
+            raise RuntimeError("outage")
         del self.refresh[refresh_token.token]
         return self.tokens(refresh_token)
 
@@ -144,7 +151,43 @@ async def revoke(request: Request) -> Response:
     return Response()
 
 
-app = server.streamable_http_app()
+@server.custom_route("/outage", methods=["GET"])
+async def outage(request: Request) -> Response:
+    provider.is_out = True
+    for stream in streams:
+        stream.cancel()
+    return Response()
+
+
+@server.custom_route("/failed", methods=["GET"])
+async def failed(request: Request) -> Response:
+    return JSONResponse(provider.failed)
+
+
+@server.custom_route("/recovery", methods=["GET"])
+async def recovery(request: Request) -> Response:
+    provider.is_out = False
+    return Response()
+
+
+streams: set[asyncio.Task[None]] = set()
+inner = server.streamable_http_app()
+
+
+async def app(scope, receive, send) -> None:
+    """Serves a request. `/outage` can cut the streams of unsolicited messages."""
+    if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/mcp":
+        return await inner(scope, receive, send)
+    stream = asyncio.ensure_future(inner(scope, receive, send))
+    streams.add(stream)
+    try:
+        await stream
+    except asyncio.CancelledError:
+        pass
+    finally:
+        streams.discard(stream)
+
+
 print(port, flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
 sys.exit(0)

@@ -263,6 +263,26 @@ fn nothing_is_received_on_a_stream_after_its_login_has_ended() {
 }
 
 #[test]
+fn a_short_outage_of_the_authorization_server_does_not_end_the_stream() {
+    let host = LoginHost::start();
+    let world = world_of(&json!({ "url": host.url() }));
+    log_in(command(&world, &[]));
+    let mut client = world.connect("far");
+    let message = |text: &'static str| move |message: &Value| message["params"]["data"] == text;
+    client.say("hello").ok();
+    host.control("/announce?text=before");
+    client.wait_for(message("before"));
+    host.control("/expire");
+    host.control("/outage");
+    eventually("a renewal has failed", TIMEOUT, || host.control("/failed") != "0");
+    host.control("/recovery");
+    eventually("a message arrives on a new stream", TIMEOUT, || {
+        host.control("/announce?text=after");
+        client.has(message("after"))
+    });
+}
+
+#[test]
 fn login_registers_and_opens_nothing_without_confirmation() {
     let host = LoginHost::start();
     let world = world_of(&json!({ "url": host.url() }));
