@@ -27,7 +27,7 @@ import { SHARED } from "./texts/shared.js";
  * @property {boolean} [off]
  * @property {boolean} [again] The action can be repeated.
  * @property {string} [writes] Kind of the plan that the action writes.
- * @property {() => Promise<unknown>} act
+ * @property {() => Promise<unknown>} act Resolves to `CANCELLED` if the user cancelled the action while it ran.
  */
 
 /**
@@ -37,6 +37,9 @@ import { SHARED } from "./texts/shared.js";
  * @property {string} [problem]
  * @property {string} [unseen] Failure that has not been drawn yet, as a complete sentence.
  */
+
+/** Result of an action that the user cancelled. */
+export const CANCELLED = Symbol("cancelled");
 
 /** @type {Map<string, ActionState>} */
 const states = new Map();
@@ -147,9 +150,13 @@ async function run({ key, act, done, failed, label, ready, writes }, plan) {
   const what = label ?? ready;
   try {
     if (writes !== undefined && !isCurrentPlan(writes, plan)) throw new Error(SHARED.planChanged);
-    await act();
-    states.set(key, { at: "done" });
-    say(`${done}: ${what}`);
+    const result = await act();
+    if (result === CANCELLED) {
+      states.delete(key);
+    } else {
+      states.set(key, { at: "done" });
+      say(`${done}: ${what}`);
+    }
   } catch (failure) {
     const problem = backend.sentence(failure);
     states.set(key, { at: "ready", problem, unseen: `${failed}: ${typeof what === "string" ? `${what}: ` : ""}${problem}` });

@@ -108,6 +108,8 @@ export const planLogin = (server, client) =>
   invoke("plan_login", { server, client_id: client?.id ?? null, client_secret: client?.secret ?? null, redirect: client?.redirect ?? null });
 /** @type {(number: number) => Promise<string>} Starts the login that was shown, and waits for the browser. */
 export const logIn = (number) => invoke("log_in", { number });
+/** @type {(number: number) => Promise<void>} Cancels a login that waits for the browser. */
+export const cancelLogin = (number) => invoke("cancel_login", { number });
 /** @type {(server: string) => Promise<string>} */
 export const logOut = (server) => invoke("log_out", { server });
 /** @type {(server: string, wanted: Record<string, number | null | undefined>) => Promise<import("./types.js").PlannedLimits>} Null means the default. */

@@ -1,7 +1,8 @@
 // Logs in to a remote server, after showing what the login allows.
 
-import { actButton, planPanel } from "./action_button.js";
+import { CANCELLED, actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
+import { addFailure } from "./failures.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
 import { planning } from "./plan_slots.js";
@@ -12,6 +13,8 @@ import { SERVERS } from "./texts/servers.js";
 
 /** The planned login. @type {{ server: string, planned: import("./types.js").PlannedLogin } | null} */
 let planned = null;
+/** Numbers of the logins that wait for the browser. @type {Set<number>} */
+const waiting = new Set();
 /** Number of plans requested. */
 let requested = 0;
 /** Client data that the user typed, by server. @type {Map<string, { id: string, secret: string, redirect: string }>} */
@@ -106,14 +109,34 @@ const panel = (server, login, done) =>
       ...SERVERS.openBrowser,
       label: SERVERS.openBrowserLabel(server.name),
       act: async () => {
+        waiting.add(login.number);
         try {
           const words = await backend.logIn(login.number);
           clients.delete(server.name);
           await done(words);
+        } catch (problem) {
+          if (waiting.has(login.number)) throw problem;
+          return CANCELLED;
         } finally {
-          planned = null;
+          waiting.delete(login.number);
+          close(login);
         }
       },
     },
-    { key: `login-leave:${server.name}`, text: SERVERS.cancel, press: () => { planned = null; redraw(); } },
+    {
+      key: `login-leave:${server.name}`,
+      text: SERVERS.cancel,
+      press: () => {
+        if (waiting.delete(login.number)) {
+          backend.cancelLogin(login.number).catch((problem) => addFailure(backend.sentence(problem)));
+        }
+        close(login);
+        focusOn(`login:${server.name}`);
+      },
+    },
   );
+
+/** Closes the panel of a login, unless it shows another login by now. @param {import("./types.js").PlannedLogin} login */
+function close(login) {
+  if (planned?.planned.number === login.number) planned = null;
+}

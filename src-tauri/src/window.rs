@@ -57,7 +57,7 @@ use add_server::AdditionDraft;
 use clients::ClientDrafts;
 use file_picker::Pickers;
 use ironcurtain_grants::StandingGrant;
-use login::LoginDraft;
+use login::WindowLogins;
 use secrets::SecretMoveDraft;
 use server_change::ServerChangeDrafts;
 use servers::ServerDrafts;
@@ -76,7 +76,7 @@ struct AppState {
     client_drafts: ClientDrafts,
     addition: AdditionDraft,
     server_changes: ServerChangeDrafts,
-    login: LoginDraft,
+    logins: WindowLogins,
     secret_move: SecretMoveDraft,
 }
 
@@ -92,7 +92,7 @@ impl AppState {
             client_drafts: ClientDrafts::default(),
             addition: AdditionDraft::default(),
             server_changes: ServerChangeDrafts::default(),
-            login: LoginDraft::default(),
+            logins: WindowLogins::default(),
             secret_move: SecretMoveDraft::default(),
         }
     }

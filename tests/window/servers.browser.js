@@ -90,10 +90,21 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await press("login-leave:far");
   await browser.until(`document.querySelector('${key("login-open:far")}') === null`);
   assert.deepEqual(await called("log_in"), []);
+  // A login that waits for the browser can be cancelled.
+  await made("made.waitsForBrowser = true");
+  await press("login:far");
+  await press("login-open:far");
+  await says("Waiting for your browser\u2026");
+  await press("login-leave:far");
+  await browser.until(`document.querySelector('${key("login-open:far")}') === null`);
+  await browser.until(`document.activeElement?.dataset.key === "login:far"`);
+  assert.deepEqual(await called("cancel_login"), [{ number: 2 }]);
+  assert.equal(await browser.run(`return document.body.textContent.includes("the login was cancelled")`), false);
+  await made("made.waitsForBrowser = false");
   await press("login:far");
   await press("login-open:far");
   await says("You are logged in to far.");
-  assert.deepEqual(await called("log_in"), [{ number: 2 }], "the login that was shown");
+  assert.deepEqual(await called("log_in"), [{ number: 2 }, { number: 3 }], "the login that was shown");
   await says("Logged in at https://auth.example.com (read, write)");
   // The list is read when the page is opened. The row stays open.
   await made(`made.servers.servers.find((one) => one.name === "far").login.has_ended = true`);
@@ -116,7 +127,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await browser.run(`const field = document.querySelector('${key("login-redirect:hub")}'); field.value = "http://localhost:3118/callback"; field.dispatchEvent(new Event("input")); return true`);
   await press("login:hub");
   await says("to log in for hub?");
-  assert.deepEqual((await called("plan_login")).map(({ server, client_id, redirect }) => [server, client_id, redirect]), [["far", null, null], ["far", null, null], ["hub", null, null], ["hub", "mine", "http://localhost:3118/callback"]]);
+  assert.deepEqual((await called("plan_login")).map(({ server, client_id, redirect }) => [server, client_id, redirect]), [["far", null, null], ["far", null, null], ["far", null, null], ["hub", null, null], ["hub", "mine", "http://localhost:3118/callback"]]);
   await press("server:filesystem");
   await says("the session's own folder");
   assert.equal(await browser.run(`document.querySelector('${key("login:filesystem")}')`), null, "a local server has no login");

@@ -79,6 +79,7 @@ commands! {
     server_change::forget_server(name);
     login::plan_login(server, client_id, client_secret, redirect);
     login::log_in(number);
+    login::cancel_login(number);
     login::log_out(server);
     identity::decide_identity(server, found, keep);
     changed_tools::decide_tool(server, change, decision);

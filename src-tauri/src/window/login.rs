@@ -6,18 +6,37 @@
 use super::AppState;
 use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
-use ironcurtain_admin::login::{LoginOptions, LoginPlan, RedirectAddress, open_in_browser};
+use ironcurtain_admin::login::{LoginOptions, LoginPlan, NewLogin, RedirectAddress, open_in_browser};
 use ironcurtain_config::Servers;
-use ironcurtain_secrets::{Logins, Secret, with_unlock_timeout};
-use ironcurtain_server::process::{self, LogoutResult};
+use ironcurtain_secrets::Secret;
+use ironcurtain_server::process::{self, LogoutResult, store_login};
 use ironcurtain_visible as visible;
 use serde::Serialize;
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
 
-/// Login that is waiting for the user's confirmation, and its number. A late response from a server can replace the
-/// plan while the user is reading another one, so the confirmation contains the number that was shown.
+/// Logins that have been planned or started in the window.
 #[derive(Default)]
-pub(super) struct LoginDraft(Mutex<(u32, Option<LoginPlan>)>);
+pub(super) struct WindowLogins(Mutex<LoginState>);
+
+/// A late response from a server can replace the plan while the user is reading another one, so the confirmation contains
+/// the number that was shown.
+#[derive(Default)]
+struct LoginState {
+    /// Number of the latest plan.
+    number: u32,
+    /// Login that is waiting for the user's confirmation.
+    plan: Option<LoginPlan>,
+    /// Logins that are waiting for the browser, by number. Dropping a sender cancels the login.
+    waiting: BTreeMap<u32, oneshot::Sender<()>>,
+}
+
+impl WindowLogins {
+    fn lock(&self) -> MutexGuard<'_, LoginState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Planned login.
 #[derive(Debug, Serialize)]
@@ -47,27 +66,38 @@ pub(super) async fn plan_login(
     let plan = LoginPlan::discover(&trusted.home, &secrets, (&server, options)).await;
     let plan = plan.map_err(CommandError::refused)?;
     let (lines, question) = (plan.lines(), plan.question());
-    let mut draft = state.login.0.lock().unwrap_or_else(PoisonError::into_inner);
-    *draft = (draft.0.wrapping_add(1), Some(plan));
-    Ok(PlannedLogin { number: draft.0, lines, question })
+    let mut logins = state.logins.lock();
+    logins.number = logins.number.wrapping_add(1);
+    logins.plan = Some(plan);
+    Ok(PlannedLogin { number: logins.number, lines, question })
 }
 
 pub(super) async fn log_in(state: &AppState, number: u32) -> Result<String, CommandError> {
-    let plan = state.login.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let plan = Some(plan).filter(|draft| draft.0 == number).and_then(|mut draft| draft.1.take());
-    let plan = plan.ok_or_else(|| {
-        CommandError::malformed("the reviewed login is no longer available; review it again")
-    })?;
-    let logins = Logins::of(&trusted(state)?.daemon.secrets());
-    let mut login = plan.perform(open_in_browser).await.map_err(CommandError::refused)?;
-    let replaced = login.replaced.take();
-    let name = visible::line(&login.server);
-    let stored = with_unlock_timeout(move || logins.save(&login.server, &login.record, &login.tokens)).await;
+    let secrets = trusted(state)?.daemon.secrets();
+    let (plan, cancelled) = {
+        let mut logins = state.logins.lock();
+        let plan = if logins.number == number { logins.plan.take() } else { None };
+        let plan = plan.ok_or_else(|| {
+            CommandError::malformed("the reviewed login is no longer available; review it again")
+        })?;
+        let (cancel, cancelled) = oneshot::channel();
+        logins.waiting.insert(number, cancel);
+        (plan, cancelled)
+    };
+    // Nothing is sent: the login is cancelled when the sender is dropped.
+    let performed = plan.perform(open_in_browser, async { drop(cancelled.await) }).await;
+    state.logins.lock().waiting.remove(&number);
+    let NewLogin { server, login } = performed.map_err(CommandError::refused)?;
+    let stored = store_login(&secrets, (&server.name, server.remote.as_ref()), login).await;
     stored.map_err(CommandError::refused)?;
-    if let Some(replaced) = replaced {
-        replaced.revoke().await;
-    }
+    let name = visible::line(&server.name);
     Ok(format!("You are logged in to {name}. Running sessions use the login from now on."))
+}
+
+/// Cancels a login that is waiting for the browser. Does nothing if the login has ended.
+pub(super) async fn cancel_login(state: &AppState, number: u32) -> Result<(), CommandError> {
+    state.logins.lock().waiting.remove(&number);
+    Ok(())
 }
 
 pub(super) async fn log_out(state: &AppState, server: String) -> Result<String, CommandError> {

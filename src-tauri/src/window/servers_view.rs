@@ -8,6 +8,7 @@ use ironcurtain_admin::catalog::{Catalog, CatalogError, KnownServer, Source};
 use ironcurtain_admin::entry_permissions::{EntryPermission, entry_permissions};
 use ironcurtain_admin::identity::{IdentityChangeError, suspended};
 use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
+use ironcurtain_admin::login::{LoginState, LoginStates};
 use ironcurtain_admin::removal::{RemovedServer, removed_servers};
 use ironcurtain_admin::tool_pins::ToolPinError;
 use ironcurtain_config::ConfigError;
@@ -19,7 +20,7 @@ use ironcurtain_config::{PolicySnapshot, SnapshotError};
 use ironcurtain_packages::{PackageState, Packages, RunnerCommand};
 use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
 use ironcurtain_protocol::SessionView;
-use ironcurtain_secrets::{LoginRecord, Logins, SecretStore};
+use ironcurtain_secrets::LoginRecord;
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -156,19 +157,16 @@ impl ServersView {
         let servers = Servers::load(home)?;
         let snapshot = PolicySnapshot::load(home, &servers)?;
         let packages = Packages::in_home(home);
-        let logins = Logins::of(&SecretStore::of(&home.state));
-        let required = logins.required().unwrap_or_default();
+        let logins = LoginStates::load(home);
         let mut suspended = suspended(home)?;
         let row = |server: &Server| {
             let changed_tools = changed_tool_rows(home, server.identity())?;
             let at = suspended.iter().position(|one| one.name == server.name);
             let suspended = at.map(|at| SuspendedRow::new(home, &suspended.swap_remove(at)));
             let live = sessions.iter().filter(|session| session.server == server.name).map(live);
-            let login = logins.record(&server.name).map(logged_in);
+            let login = logins.record_of(server).map(logged_in);
             let row = row(server, &snapshot.annotations, packages.state(server), live.collect());
-            let url = server.remote.as_ref().map(|remote| remote.url().as_str());
-            let login_required =
-                login.is_none() && url.is_some() && required.get(&server.name).map(String::as_str) == url;
+            let login_required = logins.state_of(server) == Some(LoginState::Required);
             Ok::<_, ToolPinError>(ServerRow { suspended, changed_tools, login, login_required, ..row })
         };
         Ok(Self {
@@ -227,7 +225,7 @@ fn row(
     }
 }
 
-fn logged_in(mark: LoginRecord) -> LoginRow {
+fn logged_in(mark: &LoginRecord) -> LoginRow {
     let scopes = mark.scopes.iter().map(|scope| visible::line(scope)).collect();
     LoginRow { issuer: visible::line(&mark.issuer), scopes, has_ended: mark.has_expired(SystemTime::now()) }
 }

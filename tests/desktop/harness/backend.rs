@@ -205,6 +205,7 @@ impl Made {
             Request::StoreSecret { .. } => self.done("stored", |_| {}),
             Request::RemoveSecret { .. } => self.done("removed", |_| {}),
             Request::Pair { .. } => Reply::PairingCode { code: "881002".into(), asks_attached: false },
+            Request::StoreLogin { .. } => self.done("stored", |_| {}),
             Request::EndLogin { .. } => Reply::LoginEnded(None),
             Request::LockSecrets => self.done("locked", |_| {}),
             Request::Undo { session, .. } => self.done(&format!("undone {session}"), |_| {}),

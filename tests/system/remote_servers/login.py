@@ -1,6 +1,7 @@
 """A server and an authorization server that use the Python SDK. Users log in without a password.
 
-Prints its port. `/tokens` lists the tokens, `/expire` expires them, and `/revoke` revokes them. `/announce` sends a log
+Prints its port. `/tokens` lists all codes and tokens, `/valid` lists the valid tokens, `/expire` expires the access tokens, and
+`/revoke` revokes all tokens. `/announce` sends a log
 message to the client that last called a tool. `/outage` makes renewals fail and cuts the open streams, `/failed` counts
 the failed renewals, and `/recovery` ends the outage.
 """
@@ -20,7 +21,7 @@ from mcp.server.auth.provider import (
     RefreshToken,
     construct_redirect_uri,
 )
-from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from starlette.requests import Request
@@ -112,6 +113,7 @@ server = MCPServer(
         client_registration_options=ClientRegistrationOptions(
             enabled=True, valid_scopes=["use"], default_scopes=["use"]
         ),
+        revocation_options=RevocationOptions(enabled=True),
     ),
 )
 
@@ -136,6 +138,11 @@ async def announce(request: Request) -> Response:
 @server.custom_route("/tokens", methods=["GET"])
 async def tokens(request: Request) -> Response:
     return JSONResponse(provider.issued)
+
+
+@server.custom_route("/valid", methods=["GET"])
+async def valid(request: Request) -> Response:
+    return JSONResponse([*provider.access, *provider.refresh])
 
 
 @server.custom_route("/expire", methods=["GET"])

@@ -49,6 +49,11 @@ impl LoginHost {
         get(&format!("{}{path}", self.base())).unwrap().1
     }
 
+    /// Returns the valid tokens.
+    fn valid(&self) -> Vec<String> {
+        serde_json::from_str(&self.control("/valid")).unwrap()
+    }
+
     /// Returns all codes and tokens issued so far.
     fn issued(&self) -> Vec<String> {
         serde_json::from_str(&self.control("/tokens")).unwrap()
@@ -238,6 +243,33 @@ fn login_token_is_used_renewed_and_removed() {
 }
 
 #[test]
+fn logging_in_again_revokes_the_previous_tokens() {
+    let host = LoginHost::start();
+    let mut world = world_of(&json!({ "url": host.url() }));
+    // The trusted process stores the first two logins, the command the third one.
+    for number in 1..=3 {
+        if number == 3 {
+            world.restart();
+        }
+        let mut login = TypedLogin::start(command(&world, &[]));
+        if number == 3 {
+            login.terminal.shows("Passphrase");
+            login.terminal.types(&format!("{PASSPHRASE}\n"));
+        }
+        browse(&login.page());
+        let shown = login.log_in();
+        let unlock = "Sessions can use the login once you unlock it: ironcurtain secrets unlock";
+        assert_eq!(shown.contains(unlock), number == 3, "{shown}");
+        let issued = host.issued();
+        assert_eq!(issued.len(), 3 * number);
+        assert_eq!(host.valid(), issued[issued.len() - 2..], "only the newest tokens are valid");
+    }
+    let out = run(&world.ours(), &["servers", "logout", "far"], &format!("{PASSPHRASE}\n"));
+    assert!(out.0 && out.1.contains("Its tokens were revoked, and deleted here."), "{out:?}");
+    assert_eq!(host.valid(), Vec::<String>::new());
+}
+
+#[test]
 fn nothing_is_received_on_a_stream_after_its_login_has_ended() {
     let host = LoginHost::start();
     let world = world_of(&json!({ "url": host.url() }));
@@ -317,6 +349,26 @@ fn adding_a_server_that_needs_a_login_offers_the_login() {
     terminal.shows("You are not logged in.");
     assert_eq!(started.wait(), 0, "the server was added");
     assert!(host.issued().is_empty());
+}
+
+#[test]
+fn adding_a_server_with_a_token_does_not_ask_for_a_login() {
+    let host = LoginHost::start();
+    let world = world_of(&json!({ "url": format!("{}/elsewhere", host.base()) }));
+    let mut terminal = Terminal::new(40, 1000);
+    let arguments = ["servers", "add", &host.url(), "--name", "other", "--token"];
+    let started = terminal.start(&command(&world, &arguments));
+    terminal.shows("Token for `other` (not shown): ");
+    terminal.types("t0ken\n");
+    terminal.shows("to read its list of tools? [y/N]");
+    terminal.types("y\n");
+    terminal.shows("Its tools can be listed once it gets its secrets");
+    terminal.shows("Add it as `other`? [y/N]");
+    terminal.types("y\n");
+    terminal.shows("Added `other`");
+    assert_eq!(started.wait(), 0);
+    let shown = terminal.all();
+    assert!(!shown.contains("log in") && !shown.contains("t0ken"), "{shown}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! for the browser.
 //!
 //! - INVARIANT: no client is registered and no page is opened until the user has approved [`LoginPlan::lines`].
-//! - The tokens are returned to the caller, which stores them. Descriptions never contain them.
+//! - The login is returned to the caller, which stores it. Descriptions never contain tokens.
 
 mod browser;
 mod state;
@@ -14,9 +14,8 @@ pub use state::{LoginState, LoginStates};
 use crate::named_server::{UnknownServer, named_server};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ConfigError, Server, Servers};
-use ironcurtain_mcp::remote::login::{
-    CallbackListener, ClientChoice, LoginError, LoginOffer, LoginServer, StoredLogin,
-};
+use ironcurtain_mcp::remote::login::{CallbackListener, ClientChoice, LoginError, LoginOffer, StoredLogin};
+use ironcurtain_paths::random_name;
 use ironcurtain_secrets::{
     LoginRecord, Logins, Secret, SecretError, SecretFileError, SecretStore, with_unlock_timeout,
 };
@@ -72,6 +71,9 @@ pub enum LogInError {
     /// A step of the login failed.
     #[error(transparent)]
     Login(#[from] LoginError),
+    /// The user cancelled the login.
+    #[error("the login was cancelled")]
+    Cancelled,
     /// No browser can be opened.
     #[error(
         "no browser can be opened here; run this in a terminal: ironcurtain servers login {0} --no-browser"
@@ -89,36 +91,16 @@ pub struct LoginPlan {
     address: String,
     offer: LoginOffer,
     choice: ClientChoice,
-    /// Login that the new login replaces.
-    previous: Option<StoredLogin>,
     /// Other servers that use the same authorization server.
     shared_with: Vec<String>,
 }
 
-/// Completed login that the caller must store.
+/// Completed login that the caller must store with [`ironcurtain_server::process::store_login`].
 pub struct NewLogin {
-    /// Name of the server.
-    pub server: String,
-    /// Entry for the list of logins.
-    pub record: LoginRecord,
-    /// Tokens, to be stored under [`ironcurtain_secrets::SecretName::of_login`].
-    pub tokens: Secret,
-    /// Previous login, to be revoked after the new login is stored.
-    pub replaced: Option<ReplacedLogin>,
-}
-
-/// Previous login of a client that IronCurtain registered. A later logout cannot revoke it, because its tokens are
-/// deleted.
-pub struct ReplacedLogin {
-    login: StoredLogin,
-    server: LoginServer,
-}
-
-impl ReplacedLogin {
-    /// Revokes the tokens if the authorization server supports that.
-    pub async fn revoke(self) {
-        self.login.revoke(&self.server).await;
-    }
+    /// The server's entry.
+    pub server: Server,
+    /// The login, with a new id.
+    pub login: StoredLogin,
 }
 
 impl LoginPlan {
@@ -141,7 +123,6 @@ impl LoginPlan {
             return Err(LogInError::HasHeader(name.to_owned()));
         }
         let logins = Logins::of(secrets);
-        let previous = stored_login(&logins, name, remote.url()).await?;
         let choice = match options.client_id {
             Some(id) => ClientChoice {
                 client_id: Some(id),
@@ -149,7 +130,7 @@ impl LoginPlan {
                 redirect: options.redirect,
                 ..ClientChoice::default()
             },
-            None => previous.as_ref().and_then(StoredLogin::own_client).unwrap_or_default(),
+            None => stored_client(&logins, name, remote.url()).await?.unwrap_or_default(),
         };
         let choice = ClientChoice { scopes: options.scopes, ..choice };
         let offer = LoginOffer::discover(login_server(name, remote, unrecorded(name))).await?;
@@ -160,7 +141,7 @@ impl LoginPlan {
         };
         let shared_with = all.into_iter().filter_map(shares).collect();
         let (home, address) = (home.clone(), remote.to_string());
-        Ok(Self { home, address, server, offer, choice, previous, shared_with })
+        Ok(Self { home, address, server, offer, choice, shared_with })
     }
 
     /// Describes the login: the server that receives the token, the token's issuer, and its scopes.
@@ -211,48 +192,60 @@ impl LoginPlan {
     }
 
     /// Logs in. Call this only after the user has confirmed [`Self::question`]. `open` opens the page in a browser and
-    /// returns `false` if that fails.
+    /// returns `false` if that fails. While the user logs in, `cancelled` cancels the login.
     ///
     /// # Errors
     /// Returns [`LogInError`] if a step fails or the user does not complete the login in time.
-    pub async fn perform(self, open: impl FnOnce(&Url) -> bool) -> Result<NewLogin, LogInError> {
+    pub async fn perform(
+        self,
+        open: impl AsyncFnOnce(&Url) -> bool,
+        cancelled: impl Future<Output = ()>,
+    ) -> Result<NewLogin, LogInError> {
+        let id = random_name()?;
         let listener = CallbackListener::open(self.choice.redirect.clone()).await?;
         let pending = self.offer.begin(self.choice, &listener.redirect()).await?;
-        if !open(pending.page()) {
-            return Err(LogInError::NoBrowser(self.server.name));
-        }
-        let callback = listener.answer(&pending.state()).await?;
-        let login = pending.finish(callback).await?;
+        let (page, state) = (pending.page().clone(), pending.state());
+        let wait = async {
+            let callback = listener.answer(&state);
+            tokio::pin!(callback);
+            tokio::select! {
+                // The browser may return to IronCurtain before it is known whether the browser was opened.
+                callback = &mut callback => return callback.map_err(LogInError::from),
+                is_open = open(&page) => if !is_open {
+                    return Err(LogInError::NoBrowser(self.server.name.clone()));
+                },
+            }
+            callback.await.map_err(LogInError::from)
+        };
+        let callback = tokio::select! {
+            callback = wait => callback?,
+            () = cancelled => return Err(LogInError::Cancelled),
+        };
+        let login = pending.finish(callback).await?.with_id(&id);
         // The entry may have been changed or removed while the user was logging in.
         let servers = Servers::load(&self.home);
         let current = servers.as_ref().ok().and_then(|servers| servers.find(Some(self.server.name.as_str())));
-        let (name, remote) = (self.server.name, self.server.remote);
-        let target = remote.as_ref().map(|remote| login_server(&name, remote, unrecorded(&name)));
-        if current.and_then(|server| server.remote.as_ref()) != remote.as_ref() {
-            if let Some(target) = target {
-                login.revoke(&target).await;
+        let server = self.server;
+        if current.and_then(|server| server.remote.as_ref()) != server.remote.as_ref() {
+            if let Some(remote) = &server.remote {
+                login.revoke(&login_server(&server.name, remote, unrecorded(&server.name))).await;
             }
             servers?;
-            return Err(LoginError::Changed(name).into());
+            return Err(LoginError::Changed(server.name).into());
         }
-        // A previous login with the user's own client may share its OAuth grant with this login.
-        let previous = self.previous.filter(|previous| previous.own_client().is_none());
-        let replaced = previous.zip(target).map(|(login, server)| ReplacedLogin { login, server });
-        let mut record = LoginRecord::new(login.url(), login.issuer(), login.scopes())?;
-        record.expires_at = login.login_expires_at();
-        let tokens = Secret::new(login.with_id(&record.id).to_json().to_string());
-        Ok(NewLogin { server: name, record, tokens, replaced })
+        Ok(NewLogin { server, login })
     }
 }
 
-/// Returns the stored login to this server, or `None` if there is no login for this URL or the store is locked.
-async fn stored_login(logins: &Logins, name: &str, url: &Url) -> Result<Option<StoredLogin>, SecretError> {
+/// Returns the user's own client of the stored login to this server, or `None` if there is no such login for this URL or
+/// the store is locked.
+async fn stored_client(logins: &Logins, name: &str, url: &Url) -> Result<Option<ClientChoice>, SecretError> {
     if logins.record(name).is_none_or(|record| record.url != url.as_str()) {
         return Ok(None);
     }
     let (logins, name) = (logins.clone(), name.to_owned());
     match with_unlock_timeout(move || logins.tokens(&name)).await {
-        Ok(tokens) => Ok(StoredLogin::parse(tokens.reveal())),
+        Ok(tokens) => Ok(StoredLogin::parse(tokens.reveal()).and_then(|login| login.own_client())),
         Err(
             SecretError::Missing(_)
             | SecretError::File(SecretFileError::Missing(_) | SecretFileError::Locked(_)),

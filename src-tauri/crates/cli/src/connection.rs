@@ -31,8 +31,9 @@ const SHUTDOWN_TIMEOUT: Duration =
 /// Interval at which a stopping trusted process is asked for the remaining sandbox scans.
 const SCAN_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Timeout for a reply. The slowest request is a revocation: it may restart a server, which has its own timeouts.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout for a reply. The slowest requests are a revocation, which may restart a server, and the end of a login: it may
+/// wait for a renewal, the keyring and the authorization server. Each of these steps has its own timeout.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Timeout for the handshake of the control protocol.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);

@@ -11,15 +11,16 @@ use crate::daemon_state::DaemonState;
 use crate::view;
 use ironcurtain_audit as audit;
 use ironcurtain_autostart::DecideError;
-use ironcurtain_config::Servers;
+use ironcurtain_config::{RemoteServer, Servers};
 use ironcurtain_connection::{Peer, send};
+use ironcurtain_mcp::remote::login::StoredLogin;
 use ironcurtain_mcp::wire::{Line, Lines};
 use ironcurtain_protocol::{
     AuditCheckView, EndedLoginView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply,
     ReplyFrame, Request, RequestFrame, SecretsFileView, SessionView, StatusView,
 };
 use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, with_unlock_timeout};
-use ironcurtain_server::process::{LogoutResult, log_out};
+use ironcurtain_server::process::{LogoutResult, log_out, store_login};
 use ironcurtain_services::{AcceptedCode, CodeError, HealthComponent};
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -105,14 +106,14 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, requester
             let shown = |names: Vec<SecretName>| names.iter().map(ToString::to_string).collect();
             names.map_or_else(|failed| failed, |names| Reply::SecretNames(shown(names)))
         }
-        Request::StoreSecret { name, secret } => match SecretName::stored(&name) {
+        Request::StoreSecret { name, secret } => match SecretName::try_from(name.as_str()) {
             Ok(name) => {
                 let secret = Secret::new(secret.reveal().to_owned());
                 done(with_secrets(state, move |store| store.set(&name, &secret)).await)
             }
             Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
         },
-        Request::RemoveSecret { name } => match SecretName::stored(&name) {
+        Request::RemoveSecret { name } => match SecretName::try_from(name.as_str()) {
             Ok(name) => done(with_secrets(state, move |store| store.remove(&name)).await),
             Err(problem) => failed(ErrorCode::Malformed, problem.to_string()),
         },
@@ -121,6 +122,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, requester
             Err(refused @ CodeError::NotWaiting) => failed(ErrorCode::NotFound, refused.to_string()),
             Err(refused @ CodeError::Wrong) => failed(ErrorCode::Malformed, refused.to_string()),
         },
+        Request::StoreLogin { server, login } => store_new_login(state, &server, &login).await,
         Request::EndLogin { server } => end_login(state, &server).await,
         Request::LockSecrets => {
             state.services.programs.secrets.lock();
@@ -191,11 +193,25 @@ fn status(state: &DaemonState) -> StatusView {
     }
 }
 
+/// Returns the entry of a remote server, or `None` if it has no entry or the configuration is invalid.
+fn remote_server(state: &DaemonState, name: &str) -> Option<RemoteServer> {
+    Servers::load(&state.services.home).ok()?.find(Some(name))?.remote.clone()
+}
+
+async fn store_new_login(state: &DaemonState, server: &str, login: &Passphrase) -> Reply {
+    let Some(login) = StoredLogin::parse(login.reveal()) else {
+        return failed(ErrorCode::Malformed, "the login is invalid".to_owned());
+    };
+    let remote = remote_server(state, server);
+    match store_login(&state.services.programs.secrets, (server, remote.as_ref()), login).await {
+        Ok(()) => Reply::Done,
+        Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
+    }
+}
+
 async fn end_login(state: &DaemonState, server: &str) -> Reply {
-    let programs = &state.services.programs;
-    let servers = Servers::load(&state.services.home);
-    let entry = servers.as_ref().ok().and_then(|servers| servers.find(Some(server)));
-    match log_out(&programs.secrets, server, entry.and_then(|entry| entry.remote.as_ref())).await {
+    let remote = remote_server(state, server);
+    match log_out(&state.services.programs.secrets, server, remote.as_ref()).await {
         Ok(ended) => Reply::LoginEnded(
             ended.map(|LogoutResult { issuer, is_revoked }| EndedLoginView { issuer, is_revoked }),
         ),

@@ -152,6 +152,13 @@ pub enum Request {
         /// Code that the desktop shows.
         code: String,
     },
+    /// Stores a login to a remote server in the unlocked file, and revokes the login that it replaces.
+    StoreLogin {
+        /// Name of the server.
+        server: String,
+        /// Login in its stored form, with its tokens.
+        login: Passphrase,
+    },
     /// Ends the login to a remote server and deletes its tokens from the unlocked file.
     EndLogin {
         /// Name of the server.

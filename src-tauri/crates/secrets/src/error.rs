@@ -10,6 +10,10 @@ use tokio::sync::oneshot;
 /// its server to start.
 const UNLOCK_TIMEOUT: Duration = Duration::from_secs(25);
 
+/// Maximum time to wait for the lock on a server's login. The longest holder is a renewal, which may wait for the user to
+/// unlock the keyring and then for the authorization server.
+pub(super) const LOGIN_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Reason a secret is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
@@ -94,6 +98,12 @@ pub enum SecretFileError {
         /// Operating system error.
         source: io::Error,
     },
+    /// Another task or process did not release the lock on this server's login within `LOGIN_LOCK_TIMEOUT`.
+    #[error(
+        "the login of `{0}` is being changed by another program, which did not finish within {n} s; try again",
+        n = LOGIN_LOCK_TIMEOUT.as_secs()
+    )]
+    LoginInUse(String),
     /// The file has no secret with this name.
     #[error("secret `{0}` not found in the encrypted file; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
@@ -123,6 +133,14 @@ pub enum SecretFileError {
 pub async fn with_unlock_timeout<T: Send + 'static>(
     access: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
 ) -> Result<T, SecretError> {
+    in_thread(UNLOCK_TIMEOUT, access).await
+}
+
+/// Runs a blocking function in its own thread, and waits at most `timeout` for it.
+pub(super) async fn in_thread<T: Send + 'static>(
+    timeout: Duration,
+    access: impl FnOnce() -> Result<T, SecretError> + Send + 'static,
+) -> Result<T, SecretError> {
     let (send, result) = oneshot::channel();
     // Uses a separate thread, because a runtime thread would delay shutdown. The result is dropped if the caller has
     // timed out.
@@ -130,7 +148,7 @@ pub async fn with_unlock_timeout<T: Send + 'static>(
         .name("secrets".to_owned())
         .spawn(move || drop(send.send(access())))
         .map_err(|problem| SecretError::Failed(problem.to_string()))?;
-    match tokio::time::timeout(UNLOCK_TIMEOUT, result).await {
+    match tokio::time::timeout(timeout, result).await {
         Ok(Ok(result)) => result,
         Ok(Err(_)) => Err(SecretError::Failed("the keyring client crashed".to_owned())),
         Err(_) => Err(SecretError::Timeout),

@@ -6,11 +6,12 @@
 //! - A process holds a server's [`LoginLock`] while it changes the tokens, so only one process changes them at a time.
 //! - Settings cannot refer to a login's secret, because its name contains a colon.
 
+use super::error::{LOGIN_LOCK_TIMEOUT, in_thread};
 use super::file::lock_folder;
 use super::{Secret, SecretError, SecretFileError, SecretName, SecretStore};
 use base64::engine::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ironcurtain_paths::{atomic_file, bounded_read, random_name};
+use ironcurtain_paths::{atomic_file, bounded_read};
 use ring::digest::{SHA256, digest};
 use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
@@ -21,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Logins to all servers. All methods block.
+/// Logins to all servers. All methods except [`Self::lock`] block.
 #[derive(Debug, Clone)]
 pub struct Logins {
     list: PathBuf,
@@ -56,13 +57,11 @@ pub struct LoginRecord {
 pub struct LoginLock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
 impl LoginRecord {
-    /// Creates the entry for a new login.
-    ///
-    /// # Errors
-    /// Returns an error if the operating system provides no random bytes.
-    pub fn new(url: &str, issuer: &str, scopes: &[String]) -> io::Result<Self> {
-        let (id, url, issuer) = (random_name()?, url.to_owned(), issuer.to_owned());
-        Ok(Self { id, url, issuer, scopes: scopes.to_vec(), expires_at: None, is_expired: false })
+    /// Creates the entry for a new login that can be renewed or does not expire.
+    #[must_use]
+    pub fn new(id: &str, url: &str, issuer: &str, scopes: &[String]) -> Self {
+        let [id, url, issuer] = [id, url, issuer].map(str::to_owned);
+        Self { id, url, issuer, scopes: scopes.to_vec(), expires_at: None, is_expired: false }
     }
 
     /// Returns `true` if the login has expired at this time.
@@ -134,11 +133,21 @@ impl Logins {
         self.store.get(&SecretName::of_login(server))
     }
 
-    /// Locks a server's tokens. Waits until no other process holds the lock.
+    /// Locks a server's tokens. Waits up to 60 s until no other task or process holds the lock.
     ///
     /// # Errors
-    /// Returns [`SecretError`] if the lock file cannot be used.
-    pub fn lock(&self, server: &str) -> Result<LoginLock, SecretError> {
+    /// Returns [`SecretError`] if the lock file cannot be used or the lock is not released in time.
+    pub async fn lock(&self, server: &str) -> Result<LoginLock, SecretError> {
+        let (logins, name) = (self.clone(), server.to_owned());
+        let locked = in_thread(LOGIN_LOCK_TIMEOUT, move || logins.wait_for_lock(&name)).await;
+        let is_timeout = |problem: &SecretError| matches!(problem, SecretError::Timeout);
+        locked.map_err(|problem| match is_timeout(&problem) {
+            true => SecretFileError::LoginInUse(server.to_owned()).into(),
+            false => problem,
+        })
+    }
+
+    fn wait_for_lock(&self, server: &str) -> Result<LoginLock, SecretError> {
         let hash = digest(&SHA256, server.as_bytes());
         let name = URL_SAFE_NO_PAD.encode(hash.as_ref().get(..9).unwrap_or_default());
         let path = self.list.with_file_name(format!("login-{name}.lock"));
@@ -148,14 +157,30 @@ impl Logins {
         Ok(LoginLock(file))
     }
 
-    /// Stores a login, replacing any earlier login.
+    /// Stores a login. Returns the tokens that it replaced, if there were any. The caller must hold the server's
+    /// [`LoginLock`].
     ///
     /// # Errors
-    /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
-    pub fn save(&self, server: &str, record: &LoginRecord, tokens: &Secret) -> Result<(), SecretError> {
-        let _lock = self.lock(server)?;
-        self.store.set(&SecretName::of_login(server), tokens)?;
-        self.insert_record(server, record)
+    /// Returns [`SecretError`] if the storage is locked or cannot be accessed. If only the list cannot be written, the
+    /// replaced tokens are restored.
+    pub fn save(
+        &self,
+        server: &str,
+        record: &LoginRecord,
+        tokens: &Secret,
+    ) -> Result<Option<Secret>, SecretError> {
+        let replaced = found(self.tokens(server))?;
+        let name = SecretName::of_login(server);
+        self.store.set(&name, tokens)?;
+        if let Err(problem) = self.insert_record(server, record) {
+            // Ignore the error: without a matching entry in the list, no tokens are used.
+            let _ = match &replaced {
+                Some(replaced) => self.store.set(&name, replaced),
+                None => self.store.remove(&name),
+            };
+            return Err(problem);
+        }
+        Ok(replaced)
     }
 
     /// Adds an entry for a login whose tokens are already stored. The caller must hold the server's [`LoginLock`].
@@ -216,21 +241,25 @@ impl Logins {
         change(&self.list, |all: &mut BTreeMap<String, LoginRecord>| all.remove(server))
     }
 
-    /// Removes a server's tokens, even if they are from an earlier login. Returns the tokens, if there were any.
+    /// Removes a server's tokens, even if they are from an earlier login. Returns the tokens, if there were any. The
+    /// caller must hold the server's [`LoginLock`].
     ///
     /// # Errors
     /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
     pub fn remove_tokens(&self, server: &str) -> Result<Option<Secret>, SecretError> {
-        let _lock = self.lock(server)?;
-        let removed = self.tokens(server).and_then(|tokens| {
+        found(self.tokens(server).and_then(|tokens| {
             self.store.remove(&SecretName::of_login(server))?;
             Ok(tokens)
-        });
-        match removed {
-            Ok(tokens) => Ok(Some(tokens)),
-            Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => Ok(None),
-            Err(problem) => Err(problem),
-        }
+        }))
+    }
+}
+
+/// Returns `None` if the secret does not exist.
+fn found(secret: Result<Secret, SecretError>) -> Result<Option<Secret>, SecretError> {
+    match secret {
+        Ok(secret) => Ok(Some(secret)),
+        Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => Ok(None),
+        Err(problem) => Err(problem),
     }
 }
 
@@ -270,10 +299,9 @@ mod tests {
         let store = SecretStore::of(dir.path());
         store.create_file(Secret::new("four words are enough".into())).unwrap();
         let logins = Logins::of(&store);
-        let record =
-            LoginRecord::new("https://a.example/mcp", "https://auth.example", &["read".into()]).unwrap();
+        let record = LoginRecord::new("1", "https://a.example/mcp", "https://auth.example", &["read".into()]);
         let tokens = Secret::new("tokens-1".into());
-        logins.save("far", &record, &tokens).unwrap();
+        assert_eq!(logins.save("far", &record, &tokens).unwrap(), None);
         assert_eq!(
             (logins.record("far"), logins.tokens("far").unwrap()),
             (Some(record.clone()), tokens.clone())
@@ -317,23 +345,51 @@ mod tests {
         assert_eq!(logins().required().unwrap().into_keys().collect::<Vec<_>>(), ["far"]);
         logins().record_accepted("other").unwrap();
         assert_eq!(logins().required().unwrap().len(), 1);
-        let record = LoginRecord::new(url, "https://auth.example", &[]).unwrap();
+        let record = LoginRecord::new("1", url, "https://auth.example", &[]);
         logins().insert_record("far", &record).unwrap();
         assert!(logins().required().unwrap().is_empty());
     }
 
     #[test]
-    fn one_at_a_time_changes_the_tokens_of_a_server() {
+    fn saving_returns_the_replaced_tokens_and_keeps_them_if_the_list_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SecretStore::of(dir.path());
+        store.create_file(Secret::new("four words are enough".into())).unwrap();
+        let logins = Logins::of(&store);
+        let record = |id: &str| LoginRecord::new(id, "https://a.example/mcp", "https://auth.example", &[]);
+        let tokens = |text: &str| Secret::new(text.to_owned());
+        assert_eq!(logins.save("far", &record("1"), &tokens("tokens-1")).unwrap(), None);
+        let replaced = logins.save("far", &record("2"), &tokens("tokens-2")).unwrap();
+        assert_eq!(replaced, Some(tokens("tokens-1")));
+
+        let list = dir.path().join("logins.json");
+        let text = std::fs::read(&list).unwrap();
+        std::fs::write(&list, "{").unwrap();
+        assert!(logins.save("far", &record("3"), &tokens("tokens-3")).is_err());
+        std::fs::write(&list, text).unwrap();
+        assert_eq!(logins.tokens("far").unwrap(), tokens("tokens-2"));
+        assert_eq!(logins.record("far").unwrap().id, "2");
+    }
+
+    #[tokio::test]
+    async fn only_one_caller_at_a_time_changes_the_tokens_of_a_server() {
         let dir = tempfile::tempdir().unwrap();
         let logins = Logins::of(&SecretStore::of(dir.path()));
-        let guard = logins.lock("far").unwrap();
+        let guard = logins.lock("far").await.unwrap();
+        tokio::time::pause();
+        let refused = logins.lock("far").await.unwrap_err().to_string();
+        tokio::time::resume();
+        assert!(
+            refused.contains("the login of `far` is being changed") && refused.contains("60 s"),
+            "{refused}"
+        );
         let lock = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
         let other = bounded_read::open_own(&lock).unwrap();
         let tried = || flock(&other, FlockOperation::NonBlockingLockExclusive);
         assert_eq!(tried(), Err(rustix::io::Errno::WOULDBLOCK));
-        drop(logins.lock("near").unwrap());
+        drop(logins.lock("near").await.unwrap());
         drop(guard);
-        assert_eq!(tried(), Ok(()));
+        drop(logins.lock("far").await.unwrap());
     }
 
     #[test]

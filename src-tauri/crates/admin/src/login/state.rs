@@ -45,11 +45,19 @@ impl LoginStates {
         Self { records, required, now: SystemTime::now() }
     }
 
+    /// Returns the entry of the user's login to a server, or `None` if there is no login for the server's URL or the
+    /// server's entry contains credentials.
+    #[must_use]
+    pub fn record_of(&self, server: &Server) -> Option<&LoginRecord> {
+        let remote = server.remote.as_ref().filter(|remote| remote.uses_login())?;
+        self.records.get(&server.name).filter(|record| record.url == remote.url().as_str())
+    }
+
     /// Returns a server's login state, or `None` if the server is local or its entry contains credentials.
     #[must_use]
     pub fn state_of(&self, server: &Server) -> Option<LoginState> {
         let remote = server.remote.as_ref().filter(|remote| remote.uses_login())?;
-        let record = self.records.get(&server.name).filter(|record| record.url == remote.url().as_str());
+        let record = self.record_of(server);
         let is_required = self.required.get(&server.name).is_some_and(|url| url == remote.url().as_str());
         Some(match record {
             None if is_required => LoginState::Required,
@@ -105,7 +113,7 @@ mod tests {
             let states = LoginStates { records, required, now: UNIX_EPOCH + Duration::from_secs(1_000) };
             states.state_of(servers.find(Some(name)).unwrap())
         };
-        let record = LoginRecord::new("https://a.example/mcp", "https://auth.example", &[]).unwrap();
+        let record = LoginRecord::new("1", "https://a.example/mcp", "https://auth.example", &[]);
         assert_eq!(state(None, "other"), Some(LoginState::Required));
         assert_eq!(state(Some(&record), "other"), Some(LoginState::LoggedIn { expires_at: None }));
         let elsewhere = LoginRecord { url: "https://b.example/mcp".into(), ..record.clone() };

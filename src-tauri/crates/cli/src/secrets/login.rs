@@ -8,8 +8,8 @@ use ironcurtain_admin::login::NewLogin;
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{EndedLoginView, Passphrase, Reply, Request};
-use ironcurtain_secrets::{Logins, SecretBackend, SecretName, SecretStore};
-use ironcurtain_server::process::{LogoutResult, remove_tokens};
+use ironcurtain_secrets::{Logins, SecretBackend, SecretStore};
+use ironcurtain_server::process::{LogoutResult, remove_tokens, store_login};
 
 /// Open store for a login.
 pub struct LoginStorage {
@@ -49,17 +49,18 @@ impl LoginStorage {
         &self.store
     }
 
-    /// Stores a login.
-    pub fn save(self, login: NewLogin) -> anyhow::Result<()> {
-        let (logins, NewLogin { server, record, tokens, .. }) = (Logins::of(&self.store), login);
+    /// Stores a login, and revokes the login that it replaces. Returns `true` if the trusted process can read the login, or
+    /// `false` if the user must first unlock the encrypted file there.
+    pub fn save(self, NewLogin { server, login }: NewLogin) -> anyhow::Result<bool> {
         let Some(mut connection) = self.daemon else {
-            return with_timeout(move || logins.save(&server, &record, &tokens));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let remote = server.remote.as_ref();
+            runtime.block_on(store_login(&self.store, (&server.name, remote), login))?;
+            return Ok(self.store.file_is_locked()?.is_none());
         };
-        let (locks, server_name) = (logins.clone(), server.clone());
-        let _lock = with_timeout(move || locks.lock(&server_name))?;
-        let (name, secret) = (SecretName::of_login(&server), Passphrase::new(tokens.reveal().to_owned()));
-        connection.ask(Request::StoreSecret { name: name.to_string(), secret })?;
-        with_timeout(move || logins.insert_record(&server, &record))
+        let login = Passphrase::new(login.to_json().to_string());
+        connection.ask(Request::StoreLogin { server: server.name, login })?;
+        Ok(true)
     }
 
     /// Ends a login and deletes its tokens, even if the login had already ended. Returns the login, or `None` if there

@@ -73,26 +73,25 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
         screen.note("You are not logged in.")?;
         return Ok(ExitCode::FAILURE);
     }
-    let opened = |page: &url::Url| {
-        let is_browser_open = !arguments.no_browser && open_in_browser(page);
-        let shows =
-            || screen.note("Open this page in your browser:").and_then(|()| screen.note(page.as_str()));
-        let is_page_visible = is_browser_open || shows().is_ok();
-        is_page_visible && screen.note("Waiting for your browser, for at most five minutes ...").is_ok()
+    let opened = async |page: &url::Url| {
+        let is_browser_open = !arguments.no_browser && open_in_browser(page).await;
+        let heading = match is_browser_open {
+            true => "If no page has opened, open this page in your browser:",
+            false => "Open this page in your browser:",
+        };
+        let lines = [heading, page.as_str(), "Waiting for your browser, for at most five minutes ..."];
+        lines.into_iter().all(|line| screen.note(line).is_ok())
     };
-    let mut login = runtime.block_on(plan.perform(opened))?;
-    let scopes = match login.record.scopes.as_slice() {
+    let login = runtime.block_on(plan.perform(opened, std::future::pending()))?;
+    let scopes = match login.login.scopes() {
         [] => String::new(),
         scopes => format!(" ({})", scopes.join(", ")),
     };
-    let replaced = login.replaced.take();
-    storage.save(login)?;
-    if let Some(replaced) = replaced {
-        runtime.block_on(replaced.revoke());
-    }
-    screen.note(&format!(
-        "You are logged in to `{name}`{scopes}. Running sessions use the login from now on."
-    ))?;
+    let next = match storage.save(login)? {
+        true => "Running sessions use the login from now on.",
+        false => "Sessions can use the login once you unlock it: ironcurtain secrets unlock",
+    };
+    screen.note(&format!("You are logged in to `{name}`{scopes}. {next}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -51,6 +51,16 @@ pub struct LoginServer {
 }
 
 impl LoginServer {
+    /// Returns the parameters for a login whose server no longer has an entry. Only the server itself and public
+    /// addresses can be contacted. Returns `None` if the URL of the login is invalid.
+    #[must_use]
+    pub fn without_entry(name: &str, login: &StoredLogin, dial: Dial) -> Option<Self> {
+        let url = Url::parse(login.url()).ok()?;
+        let target =
+            HostPort { host: Host::parse(url.host_str()?).ok()?, port: url.port_or_known_default()? };
+        Some(Self { name: name.to_owned(), url, target, allowed_addresses: Vec::new(), dial })
+    }
+
     /// Returns `true` if unencrypted HTTP to this host is allowed: the host is the server itself and its URL uses
     /// `http`, or the host is an address that the server's entry allows.
     fn allows_http(&self, target: &HostPort) -> bool {

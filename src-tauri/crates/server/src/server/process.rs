@@ -1,6 +1,5 @@
 //! Starts a server process in our own sandbox, in an `srt` sandbox, or without a sandbox.
 
-mod logout;
 mod native;
 mod plain;
 mod remote;
@@ -8,11 +7,12 @@ mod remote_login;
 mod srt;
 mod standalone;
 mod stderr;
+mod stored_logins;
 
-pub use logout::{LogoutResult, log_out, remove_tokens};
 pub use remote_login::login_server;
 pub use standalone::{OtherServers, StandaloneProcess, start_standalone, unrecorded};
 pub use stderr::ServerStderr;
+pub use stored_logins::{LogoutResult, log_out, remove_tokens, store_login};
 
 use super::control::{CLEANUP_TIMEOUT, SupervisorControl};
 use super::start_error::{ContainmentError, ServerStartError};

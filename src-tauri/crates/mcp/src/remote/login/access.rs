@@ -62,6 +62,21 @@ struct Renewals {
     times: VecDeque<Instant>,
     /// Id of the login if the last attempt showed that the user must log in again.
     expired: Option<String>,
+    failure: Option<RenewalFailure>,
+}
+
+/// Result of the last attempt to renew a login, if it failed.
+struct RenewalFailure {
+    login_id: String,
+    at: Instant,
+    problem: LoginError,
+}
+
+/// Result of a successful renewal.
+struct Renewed {
+    header: Option<HeaderValue>,
+    /// New tokens that nothing will use, because the user has logged out or in again.
+    unused: Option<StoredLogin>,
 }
 
 struct CachedLogin {
@@ -89,12 +104,13 @@ impl ServerLogin {
 
     /// Returns the `Authorization` header for a request, or `None` without a login. Renews a token that expires soon.
     pub(crate) async fn header(&self) -> Result<Option<HeaderValue>, LoginError> {
+        let called = Instant::now();
         let mut cached = Arc::clone(&self.cached).lock_owned().await;
         let Some(login) = self.source.current(&mut cached).await? else { return Ok(None) };
         if !login.is_expiring() || login.refresh_token.is_none() {
             return Ok(bearer_header(&login));
         }
-        match self.renew(cached, login.clone()).await {
+        match self.renew(cached, login.clone(), called).await {
             Err(_) if login.is_valid() => Ok(bearer_header(&login)),
             renewed => renewed,
         }
@@ -111,20 +127,23 @@ impl ServerLogin {
         &self,
         refused: Option<&HeaderValue>,
     ) -> Result<Option<HeaderValue>, LoginError> {
+        let called = Instant::now();
         let mut cached = Arc::clone(&self.cached).lock_owned().await;
         let Some(login) = self.source.current(&mut cached).await? else { return Ok(None) };
         let now = bearer_header(&login);
-        if now.as_ref() == refused { self.renew(cached, login).await } else { Ok(now) }
+        if now.as_ref() == refused { self.renew(cached, login, called).await } else { Ok(now) }
     }
 
+    /// Renews the login. `called` is the time at which the caller started to wait.
     async fn renew(
         &self,
         cached: OwnedMutexGuard<Option<CachedLogin>>,
         stale: StoredLogin,
+        called: Instant,
     ) -> Result<Option<HeaderValue>, LoginError> {
         let (source, shutdown_token) = (Arc::clone(&self.source), self.shutdown_token.clone());
         let renewal = tokio::spawn(async move {
-            let renewed = source.renew(cached, stale).await;
+            let renewed = source.renew(cached, stale, called).await;
             drop(shutdown_token);
             renewed
         });
@@ -156,7 +175,42 @@ impl LoginSource {
         &self,
         mut cached: OwnedMutexGuard<Option<CachedLogin>>,
         stale: StoredLogin,
+        called: Instant,
     ) -> Result<Option<HeaderValue>, LoginError> {
+        // A request that waited for a renewal does not repeat it after a failure: each attempt may take its full timeout.
+        let repeated = {
+            let renewals = self.renewals();
+            let is_recent = |failure: &&RenewalFailure| failure.login_id == stale.id && failure.at > called;
+            renewals.failure.as_ref().filter(is_recent).map(|failure| failure.problem.repeated())
+        };
+        if let Some(problem) = repeated {
+            return Err(problem);
+        }
+        let renewed = self.renew_cached(&mut cached, &stale).await;
+        if let Err(problem) = &renewed {
+            let failure = RenewalFailure {
+                login_id: stale.id.clone(),
+                at: Instant::now(),
+                problem: problem.repeated(),
+            };
+            self.renewals().failure = Some(failure);
+        }
+        drop(cached);
+        let Renewed { header, unused } = renewed?;
+        // The logout or the new login could not revoke tokens that did not exist yet.
+        if let Some(unused) = unused
+            && (unused.has_own_grant() || self.store.login_id().await.is_none())
+        {
+            unused.revoke(&self.server).await;
+        }
+        Ok(header)
+    }
+
+    async fn renew_cached(
+        &self,
+        cached: &mut Option<CachedLogin>,
+        stale: &StoredLogin,
+    ) -> Result<Renewed, LoginError> {
         let _lock = self.store.lock().await?;
         let is_saved = cached.as_ref().is_none_or(|cached| cached.is_saved);
         let login = match self.read(&stale.id).await? {
@@ -164,21 +218,19 @@ impl LoginSource {
             // Another connection or process has renewed the login.
             Some(stored) if is_saved && stored.access_token != stale.access_token => Some(stored),
             Some(_) => {
-                self.count_renewal(&stale)?;
-                let login = refresh_tokens(&self.server, &stale).await;
+                self.count_renewal(stale)?;
+                let login = refresh_tokens(&self.server, stale).await;
                 let has_expired = matches!(login, Err(LoginError::Expired { .. }));
                 self.renewals().expired = has_expired.then(|| stale.id.clone());
                 if has_expired {
-                    self.store.record_expired(&stale).await;
+                    self.store.record_expired(stale).await;
                 }
                 let login = login?;
                 // The old refresh token may no longer be valid, so use the new one even if it cannot be stored.
                 *cached = Some(CachedLogin { login: login.clone(), is_saved: false });
-                let was_saved = self.store.save(&login).await?;
-                // The logout or the new login could not revoke tokens that did not exist yet. Tokens of the user's own
-                // client may share their grant with the tokens of the new login.
-                if !was_saved && (login.own_client().is_none() || self.store.login_id().await.is_none()) {
-                    login.revoke(&self.server).await;
+                if !self.store.save(&login).await? {
+                    *cached = None;
+                    return Ok(Renewed { header: None, unused: Some(login) });
                 }
                 Some(login)
             }
@@ -190,7 +242,7 @@ impl LoginSource {
         };
         let header = login.as_ref().and_then(bearer_header);
         *cached = login.map(CachedLogin::saved);
-        Ok(header)
+        Ok(Renewed { header, unused: None })
     }
 
     /// Counts an attempt to renew the login. A server that refuses every token must not cause an attempt for each request.

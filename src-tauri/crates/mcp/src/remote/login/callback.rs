@@ -6,8 +6,11 @@
 
 use super::error::{LoginError, sanitize};
 use super::peer::is_own_peer;
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -64,6 +67,9 @@ impl fmt::Display for RedirectAddress {
 #[derive(Debug)]
 pub struct CallbackListener {
     listener: TcpListener,
+    /// Listener on the IPv6 loopback address, which `localhost` may also mean. `None` if the address is not `localhost` or
+    /// there is no IPv6.
+    listener_v6: Option<TcpListener>,
     address: RedirectAddress,
 }
 
@@ -88,20 +94,27 @@ enum RedirectOutcome {
 }
 
 impl CallbackListener {
-    /// Binds the port of this address on the loopback interface, or a random port.
+    /// Binds the port of this address on the loopback interface, or a random port. For `localhost`, binds the port for IPv4
+    /// and IPv6, because otherwise another program could receive the redirect.
     ///
     /// # Errors
     /// Returns [`LoginError::Listen`] if the port cannot be bound.
     pub async fn open(address: Option<RedirectAddress>) -> Result<Self, LoginError> {
         let port = address.as_ref().map_or(0, |address| address.port);
-        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-        let port = listener.local_addr()?.port();
+        let failed = |source| LoginError::Listen { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        let is_localhost = |address: &RedirectAddress| address.authority.starts_with("localhost:");
+        let listener_v6 = match address.as_ref().is_some_and(is_localhost) {
+            true => bind_v6(port).await.map_err(failed)?,
+            false => None,
+        };
         let address = address.unwrap_or_else(|| RedirectAddress {
             authority: format!("127.0.0.1:{port}"),
             port,
             path: "/callback".to_owned(),
         });
-        Ok(Self { listener, address })
+        Ok(Self { listener, listener_v6, address })
     }
 
     /// Returns the redirect URI.
@@ -121,12 +134,24 @@ impl CallbackListener {
         outcome.unwrap_or(Err(LoginError::TimedOut(TIMEOUT_MINUTES)))
     }
 
+    async fn accept(&self) -> io::Result<TcpStream> {
+        let accepted = match &self.listener_v6 {
+            None => self.listener.accept().await,
+            Some(listener_v6) => tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                accepted = listener_v6.accept() => accepted,
+            },
+        };
+        accepted.map(|(stream, _)| stream)
+    }
+
     async fn accept_redirect(self, state: &str) -> Result<Callback, LoginError> {
         let mut connections = tokio::task::JoinSet::new();
         loop {
             let outcome = tokio::select! {
-                accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
-                    let (stream, _) = accepted?;
+                accepted = self.accept(), if connections.len() < MAX_CONNECTIONS => {
+                    let port = self.address.port;
+                    let stream = accepted.map_err(|source| LoginError::Listen { port, source })?;
                     let (state, address) = (state.to_owned(), self.address.clone());
                     connections.spawn(async move {
                         let is_own = is_own_peer(&stream);
@@ -143,6 +168,16 @@ impl CallbackListener {
                 RedirectOutcome::Other => {}
             }
         }
+    }
+}
+
+/// Binds a port on the IPv6 loopback address. Returns `None` if there is no IPv6.
+async fn bind_v6(port: u16) -> io::Result<Option<TcpListener>> {
+    match TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(problem) if problem.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) => Ok(None),
+        Err(problem) if problem.kind() == io::ErrorKind::AddrNotAvailable => Ok(None),
+        Err(problem) => Err(problem),
     }
 }
 
@@ -342,6 +377,33 @@ mod tests {
         let listener = CallbackListener::open(Some(address.clone())).await.unwrap();
         assert_eq!(listener.redirect(), format!("http://localhost:{free}/oauth/callback"));
         let taken = CallbackListener::open(Some(address)).await.unwrap_err();
-        assert!(matches!(taken, LoginError::Listen(_)), "another program has the port: {taken}");
+        let expected = format!("failed to listen on port {free} of this computer for the browser's redirect");
+        assert!(taken.to_string().starts_with(&expected), "another program has the port: {taken}");
+    }
+
+    #[tokio::test]
+    async fn a_redirect_to_localhost_is_received_on_both_loopback_addresses() {
+        let squatter = TcpListener::bind("[::1]:0").await.unwrap();
+        let port = squatter.local_addr().unwrap().port();
+        let address = format!("http://localhost:{port}/callback").parse::<RedirectAddress>().unwrap();
+        let refused = CallbackListener::open(Some(address.clone())).await.unwrap_err();
+        assert!(matches!(refused, LoginError::Listen { .. }), "{refused}");
+        let other = format!("http://127.0.0.1:{port}/callback").parse::<RedirectAddress>().unwrap();
+        drop(CallbackListener::open(Some(other)).await.unwrap());
+        drop(squatter);
+        for loopback in ["127.0.0.1", "[::1]"] {
+            let listener = CallbackListener::open(Some(address.clone())).await.unwrap();
+            let browser = tokio::spawn(async move {
+                let mut stream = TcpStream::connect(format!("{loopback}:{port}")).await.unwrap();
+                let head =
+                    format!("GET /callback?code=c1&state=s1 HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n");
+                stream.write_all(head.as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.unwrap();
+                answer
+            });
+            assert_eq!(listener.answer("s1").await.unwrap().code.as_str(), "c1", "{loopback}");
+            assert!(browser.await.unwrap().starts_with("HTTP/1.1 200"), "{loopback}");
+        }
     }
 }

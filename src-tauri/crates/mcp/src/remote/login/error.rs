@@ -127,8 +127,16 @@ pub enum LoginError {
         reason: String,
     },
     /// Listening for the browser's redirect failed.
-    #[error("failed to wait for the browser: {0}")]
-    Listen(#[from] io::Error),
+    #[error(
+        "failed to listen on {} of this computer for the browser's redirect: {source}",
+        match .port { 0 => "a port".to_owned(), port => format!("port {port}") }
+    )]
+    Listen {
+        /// Port number, or 0 for any port.
+        port: u16,
+        /// Operating system error.
+        source: io::Error,
+    },
 }
 
 impl LoginError {
@@ -159,6 +167,17 @@ impl LoginError {
             reason = reason.replace(&format!("?{query}"), "");
         }
         Self::Step { step, reason: sanitize(&reason) }
+    }
+
+    /// Returns the same error for another request that waited for the same renewal.
+    pub(super) fn repeated(&self) -> Self {
+        if let Self::Expired { server } = self {
+            return Self::Expired { server: server.clone() };
+        }
+        if let Self::Step { step, reason } = self {
+            return Self::Step { step, reason: reason.clone() };
+        }
+        Self::Step { step: "renewing the login", reason: self.to_string() }
     }
 
     /// Adds the advice to use a token if the error is [`Self::Step`].

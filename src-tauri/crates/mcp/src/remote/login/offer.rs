@@ -278,7 +278,10 @@ impl StartedLogin {
         let sent = [code.as_str(), login.client_secret.as_deref().unwrap_or_default()];
         let response =
             response.map_err(|problem| LoginError::from_auth_error(step, &problem, &server, &sent))?;
-        login.set_first_tokens(&server.name, &response)?;
+        if let Err(problem) = login.set_first_tokens(&server.name, &response) {
+            login.discard(&problem, &server).await;
+            return Err(problem);
+        }
         Ok(login)
     }
 }

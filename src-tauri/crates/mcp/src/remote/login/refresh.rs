@@ -59,6 +59,9 @@ pub(super) async fn refresh_tokens(
         }
     })?;
     let mut renewed = login.clone();
-    renewed.set_renewed_tokens(&server.name, &response)?;
+    if let Err(problem) = renewed.set_renewed_tokens(&server.name, &response) {
+        renewed.discard(&problem, server).await;
+        return Err(problem);
+    }
     Ok(renewed)
 }

@@ -126,15 +126,15 @@ impl StoredLogin {
     /// Sets the first tokens and their scopes.
     ///
     /// # Errors
-    /// Returns [`LoginError::Scope`] if the tokens have scopes that the user did not approve.
+    /// Returns [`LoginError::Scope`] if the tokens have scopes that the user did not approve. The tokens are set
+    /// nevertheless, so that the caller can revoke them.
     pub(super) fn set_first_tokens(
         &mut self,
         server: &str,
         response: &OAuthTokenResponse,
     ) -> Result<(), LoginError> {
-        let granted = self.granted_scopes(server, response)?;
         self.set_tokens(response)?;
-        if let Some(granted) = granted {
+        if let Some(granted) = self.granted_scopes(server, response)? {
             self.scopes = granted;
         }
         Ok(())
@@ -143,14 +143,15 @@ impl StoredLogin {
     /// Sets renewed tokens, keeping the scopes.
     ///
     /// # Errors
-    /// Returns [`LoginError::Scope`] if the tokens have scopes that the previous tokens did not have.
+    /// Returns [`LoginError::Scope`] if the tokens have scopes that the previous tokens did not have. The tokens are set
+    /// nevertheless, so that the caller can revoke them.
     pub(super) fn set_renewed_tokens(
         &mut self,
         server: &str,
         response: &OAuthTokenResponse,
     ) -> Result<(), LoginError> {
-        self.granted_scopes(server, response)?;
-        self.set_tokens(response)
+        self.set_tokens(response)?;
+        self.granted_scopes(server, response).map(drop)
     }
 
     /// Returns the scopes that a response names, or `None` if it names none. Returns an error if a scope is not in

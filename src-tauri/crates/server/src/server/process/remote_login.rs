@@ -103,11 +103,8 @@ impl LoginStore for SecretLoginStore {
 
     fn lock(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
         Box::pin(async {
-            let (logins, server) = (self.logins.clone(), self.server.clone());
-            let turn = with_unlock_timeout(move || logins.lock(&server))
-                .await
-                .map_err(|problem| self.failed(&problem))?;
-            Ok(Box::new(turn) as Box<dyn Send>)
+            let lock = self.logins.lock(&self.server).await.map_err(|problem| self.failed(&problem))?;
+            Ok(Box::new(lock) as Box<dyn Send>)
         })
     }
 
@@ -273,7 +270,7 @@ mod tests {
         let token = "run: ironcurtain servers add 'https://a.example/$(id);x' --token";
         let message = advice.message(401, None);
         assert!(message.contains("wants you to log in (401)") && message.contains(token), "{message}");
-        let mark = LoginRecord::new(remote.url().as_str(), "https://auth.example", &["read".into()]).unwrap();
+        let mark = LoginRecord::new("1", remote.url().as_str(), "https://auth.example", &["read".into()]);
         logins.insert_record("far", &mark).unwrap();
         let login = "to request it, run: ironcurtain servers login far --scope";
         for (required, wanted) in [("write", "read write"), ("read,write", "read write"), ("a b", "read a b")]

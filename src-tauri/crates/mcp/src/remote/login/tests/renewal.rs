@@ -205,8 +205,10 @@ async fn a_renewal_names_the_granted_scopes() {
         if granted == "read" {
             hosts.auth.json("/token", &tokens(3, "read write"));
             kept.change(|login| login.expires_at = Some(1));
+            kept.change(|login| login.revocation_endpoint = Some(format!("{}/revoke", hosts.auth.base)));
             let message = connection(&hosts, &kept).header().await.unwrap_err().to_string();
             assert!(message.contains("granted more than was requested (`write`)"), "{message}");
+            assert_eq!(revoked(&hosts), ["access-3", "refresh-3"]);
         }
     }
     // Scopes named in a renewal's response are not requested later.
@@ -220,6 +222,33 @@ async fn a_renewal_names_the_granted_scopes() {
     hosts.auth.json("/token", &tokens(2, "admin"));
     login.header_after_refusal(first.as_ref()).await.unwrap();
     assert!(kept.login.lock().unwrap().as_ref().unwrap().scopes().is_empty());
+}
+
+/// Returns the tokens that were sent for revocation, in alphabetical order.
+pub(super) fn revoked(hosts: &Hosts) -> Vec<String> {
+    let received = hosts.auth.received();
+    let sent = received.iter().filter(|one| one.path == "/revoke").map(|one| one.form()["token"].clone());
+    let mut sent: Vec<String> = sent.collect();
+    sent.sort();
+    sent
+}
+
+#[tokio::test]
+async fn requests_that_waited_for_a_failed_renewal_do_not_repeat_it() {
+    let hosts = Hosts::start().await;
+    let (_, login) = kept(&hosts).await;
+    let first = login.header().await.unwrap();
+    hosts.auth.set("/token", 503, "", "");
+    let sent = hosts.auth.count("/token");
+    let renew = || login.header_after_refusal(first.as_ref());
+    let (one, two, three) = tokio::join!(renew(), renew(), renew());
+    let problems = [one, two, three].map(|renewed| renewed.unwrap_err().to_string());
+    assert!(problems.iter().all(|problem| problem.starts_with("renewing the login failed")), "{problems:?}");
+    assert!(problems.iter().all(|problem| *problem == problems[0]), "{problems:?}");
+    assert_eq!(hosts.auth.count("/token"), sent + 1);
+    // A later request tries again.
+    hosts.auth.json("/token", &tokens(2, "read"));
+    assert_eq!(bearer(renew().await.unwrap()), "Bearer access-2");
 }
 
 #[tokio::test]
