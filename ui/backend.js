@@ -106,7 +106,7 @@ export const closeOpening = (server, opening) => invoke("close_opening", { serve
 /** @type {(server: string, client: { id: string, secret: string, redirect: string } | null) => Promise<import("./types.js").PlannedLogin>} The client, if the user registered one. */
 export const planLogin = (server, client) =>
   invoke("plan_login", { server, client_id: client?.id ?? null, client_secret: client?.secret ?? null, redirect: client?.redirect ?? null });
-/** @type {(number: number) => Promise<string>} Starts the login that was shown, and waits for the browser. */
+/** @type {(number: number) => Promise<string | null>} Starts the login that was shown, and waits for the browser. Null if it was cancelled. */
 export const logIn = (number) => invoke("log_in", { number });
 /** @type {(number: number) => Promise<void>} Cancels a login that waits for the browser. */
 export const cancelLogin = (number) => invoke("cancel_login", { number });

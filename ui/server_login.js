@@ -112,11 +112,9 @@ const panel = (server, login, done) =>
         waiting.add(login.number);
         try {
           const words = await backend.logIn(login.number);
+          if (words === null) return CANCELLED;
           clients.delete(server.name);
           await done(words);
-        } catch (problem) {
-          if (waiting.has(login.number)) throw problem;
-          return CANCELLED;
         } finally {
           waiting.delete(login.number);
           close(login);

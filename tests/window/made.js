@@ -217,7 +217,7 @@
       return { number: made.calls.filter(([command]) => command === "plan_login").length, lines: [`Server: ${server}, https://mcp.example.com/mcp`, "Authorization server: https://auth.example.com/<b>not markup</b>", "Scopes: read, write"], question: `Open \`auth.example.com\` in your browser, to log in for \`${server}\`?` };
     },
     log_in: () => {
-      if (made.waitsForBrowser) return new Promise((_, reject) => { made.cancelled = () => reject({ code: "storage", message: "the login was cancelled" }); });
+      if (made.waitsForBrowser) return new Promise((resolve) => { made.cancelled = () => resolve(null); });
       const [, { server }] = made.calls.findLast(([command]) => command === "plan_login"); made.servers.servers.find(({ name }) => name === server).login = { issuer: "https://auth.example.com", scopes: ["read", "write"], has_ended: false }; return `You are logged in to ${server}.`; },
     cancel_login: () => made.cancelled(),
     log_out: ({ server }) => { made.servers.servers.find(({ name }) => name === server).login = null; return `You are logged out of ${server}.`; },

@@ -99,7 +99,7 @@ test("login shows who gets a token before the browser opens, and can be ended", 
   await browser.until(`document.querySelector('${key("login-open:far")}') === null`);
   await browser.until(`document.activeElement?.dataset.key === "login:far"`);
   assert.deepEqual(await called("cancel_login"), [{ number: 2 }]);
-  assert.equal(await browser.run(`return document.body.textContent.includes("the login was cancelled")`), false);
+  assert.equal(await browser.run(`return document.body.textContent.includes("Not logged in")`), false);
   await made("made.waitsForBrowser = false");
   await press("login:far");
   await press("login-open:far");

@@ -6,9 +6,11 @@
 use super::AppState;
 use super::command_error::{CommandError, run_blocking};
 use super::grants::trusted;
-use ironcurtain_admin::login::{LoginOptions, LoginPlan, NewLogin, RedirectAddress, open_in_browser};
+use ironcurtain_admin::login::{
+    LogInError, LoginOptions, LoginPlan, NewLogin, RedirectAddress, open_in_browser,
+};
 use ironcurtain_config::Servers;
-use ironcurtain_secrets::Secret;
+use ironcurtain_secrets::{Secret, SecretFileError};
 use ironcurtain_server::process::{self, LogoutResult, store_login};
 use ironcurtain_visible as visible;
 use serde::Serialize;
@@ -63,6 +65,9 @@ pub(super) async fn plan_login(
         .map_err(CommandError::malformed)?;
     let options = LoginOptions { client_id: given(client_id), client_secret, redirect, scopes: None };
     let secrets = trusted.daemon.secrets();
+    if secrets.file_is_locked().map_err(CommandError::refused)? == Some(true) {
+        return Err(CommandError::refused(SecretFileError::Locked(secrets.path().to_owned())));
+    }
     let plan = LoginPlan::discover(&trusted.home, &secrets, (&server, options)).await;
     let plan = plan.map_err(CommandError::refused)?;
     let (lines, question) = (plan.lines(), plan.question());
@@ -72,7 +77,8 @@ pub(super) async fn plan_login(
     Ok(PlannedLogin { number: logins.number, lines, question })
 }
 
-pub(super) async fn log_in(state: &AppState, number: u32) -> Result<String, CommandError> {
+/// Logs in. Returns `None` if the user cancelled the login.
+pub(super) async fn log_in(state: &AppState, number: u32) -> Result<Option<String>, CommandError> {
     let secrets = trusted(state)?.daemon.secrets();
     let (plan, cancelled) = {
         let mut logins = state.logins.lock();
@@ -87,14 +93,17 @@ pub(super) async fn log_in(state: &AppState, number: u32) -> Result<String, Comm
     // Nothing is sent: the login is cancelled when the sender is dropped.
     let performed = plan.perform(open_in_browser, async { drop(cancelled.await) }).await;
     state.logins.lock().waiting.remove(&number);
-    let NewLogin { server, login } = performed.map_err(CommandError::refused)?;
+    let NewLogin { server, login } = match performed {
+        Err(LogInError::Cancelled) => return Ok(None),
+        performed => performed.map_err(CommandError::refused)?,
+    };
     let stored = store_login(&secrets, (&server.name, server.remote.as_ref()), login).await;
     stored.map_err(CommandError::refused)?;
     let name = visible::line(&server.name);
-    Ok(format!("You are logged in to {name}. Running sessions use the login from now on."))
+    Ok(Some(format!("You are logged in to {name}. Running sessions use the login from now on.")))
 }
 
-/// Cancels a login that is waiting for the browser. Does nothing if the login has ended.
+/// Cancels a login that is waiting for the browser. Does nothing if the browser has returned to IronCurtain.
 pub(super) async fn cancel_login(state: &AppState, number: u32) -> Result<(), CommandError> {
     state.logins.lock().waiting.remove(&number);
     Ok(())

@@ -258,7 +258,7 @@ fn logging_in_again_revokes_the_previous_tokens() {
         }
         browse(&login.page());
         let shown = login.log_in();
-        let unlock = "Sessions can use the login once you unlock it: ironcurtain secrets unlock";
+        let unlock = "Sessions can use the login once you unlock your secrets: ironcurtain secrets unlock";
         assert_eq!(shown.contains(unlock), number == 3, "{shown}");
         let issued = host.issued();
         assert_eq!(issued.len(), 3 * number);
@@ -362,7 +362,7 @@ fn adding_a_server_with_a_token_does_not_ask_for_a_login() {
     terminal.types("t0ken\n");
     terminal.shows("to read its list of tools? [y/N]");
     terminal.types("y\n");
-    terminal.shows("Its tools can be listed once it gets its secrets");
+    terminal.shows("Its tools can be listed once it gets its token");
     terminal.shows("Add it as `other`? [y/N]");
     terminal.types("y\n");
     terminal.shows("Added `other`");

@@ -8,18 +8,19 @@ mod browser;
 mod state;
 
 pub use browser::open_in_browser;
-pub use ironcurtain_mcp::remote::login::RedirectAddress;
+pub use ironcurtain_mcp::remote::login::{RedirectAddress, StoredLogin};
 pub use state::{LoginState, LoginStates};
 
 use crate::named_server::{UnknownServer, named_server};
+use futures_util::FutureExt;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ConfigError, Server, Servers};
-use ironcurtain_mcp::remote::login::{CallbackListener, ClientChoice, LoginError, LoginOffer, StoredLogin};
+use ironcurtain_mcp::remote::login::{CallbackListener, ClientChoice, LoginError, LoginOffer};
 use ironcurtain_paths::random_name;
 use ironcurtain_secrets::{
     LoginRecord, Logins, Secret, SecretError, SecretFileError, SecretStore, with_unlock_timeout,
 };
-use ironcurtain_server::process::{login_server, unrecorded};
+use ironcurtain_server::process::{login_server, revoke_unused, unrecorded};
 use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::io;
@@ -87,6 +88,7 @@ pub enum LogInError {
 /// Login that the user has not approved yet.
 pub struct LoginPlan {
     home: Home,
+    logins: Logins,
     server: Server,
     address: String,
     offer: LoginOffer,
@@ -123,6 +125,7 @@ impl LoginPlan {
             return Err(LogInError::HasHeader(name.to_owned()));
         }
         let logins = Logins::of(secrets);
+        let stored_client = stored_client(&logins, name, remote.url()).await?;
         let choice = match options.client_id {
             Some(id) => ClientChoice {
                 client_id: Some(id),
@@ -130,7 +133,7 @@ impl LoginPlan {
                 redirect: options.redirect,
                 ..ClientChoice::default()
             },
-            None => stored_client(&logins, name, remote.url()).await?.unwrap_or_default(),
+            None => stored_client.unwrap_or_default(),
         };
         let choice = ClientChoice { scopes: options.scopes, ..choice };
         let offer = LoginOffer::discover(login_server(name, remote, unrecorded(name))).await?;
@@ -141,7 +144,7 @@ impl LoginPlan {
         };
         let shared_with = all.into_iter().filter_map(shares).collect();
         let (home, address) = (home.clone(), remote.to_string());
-        Ok(Self { home, address, server, offer, choice, shared_with })
+        Ok(Self { home, logins, address, server, offer, choice, shared_with })
     }
 
     /// Describes the login: the server that receives the token, the token's issuer, and its scopes.
@@ -201,55 +204,62 @@ impl LoginPlan {
         open: impl AsyncFnOnce(&Url) -> bool,
         cancelled: impl Future<Output = ()>,
     ) -> Result<NewLogin, LogInError> {
+        let Self { home, logins, server, offer, choice, .. } = self;
         let id = random_name()?;
-        let listener = CallbackListener::open(self.choice.redirect.clone()).await?;
-        let pending = self.offer.begin(self.choice, &listener.redirect()).await?;
-        let (page, state) = (pending.page().clone(), pending.state());
-        let wait = async {
+        let redirected = async {
+            let listener = CallbackListener::open(choice.redirect.clone()).await?;
+            let started = offer.begin(choice, &listener.redirect()).await?;
+            let state = started.state();
             let callback = listener.answer(&state);
             tokio::pin!(callback);
-            tokio::select! {
+            let callback = tokio::select! {
                 // The browser may return to IronCurtain before it is known whether the browser was opened.
-                callback = &mut callback => return callback.map_err(LogInError::from),
-                is_open = open(&page) => if !is_open {
-                    return Err(LogInError::NoBrowser(self.server.name.clone()));
+                callback = &mut callback => callback?,
+                is_open = open(started.page()) => match is_open {
+                    true => callback.await?,
+                    false => return Err(LogInError::NoBrowser(server.name.clone())),
                 },
-            }
-            callback.await.map_err(LogInError::from)
+            };
+            Ok((started, callback))
         };
-        let callback = tokio::select! {
-            callback = wait => callback?,
-            () = cancelled => return Err(LogInError::Cancelled),
+        tokio::pin!(cancelled);
+        let (started, callback) = tokio::select! {
+            biased;
+            () = &mut cancelled => return Err(LogInError::Cancelled),
+            redirected = redirected => redirected?,
         };
-        let login = pending.finish(callback).await?.with_id(&id);
-        // The entry may have been changed or removed while the user was logging in.
-        let servers = Servers::load(&self.home);
-        let current = servers.as_ref().ok().and_then(|servers| servers.find(Some(self.server.name.as_str())));
-        let server = self.server;
-        if current.and_then(|server| server.remote.as_ref()) != server.remote.as_ref() {
-            if let Some(remote) = &server.remote {
-                login.revoke(&login_server(&server.name, remote, unrecorded(&server.name))).await;
-            }
-            servers?;
-            return Err(LoginError::Changed(server.name).into());
+        let login = started.finish(callback).await?.with_id(&id);
+        let refusal = if cancelled.now_or_never().is_some() {
+            Some(LogInError::Cancelled)
+        } else {
+            check_entry(&home, &server).err()
+        };
+        if let Some(refusal) = refusal {
+            revoke_unused(&logins, (&server.name, server.remote.as_ref()), &login).await;
+            return Err(refusal);
         }
         Ok(NewLogin { server, login })
     }
 }
 
+/// Checks that the entry of a server was not changed or removed while the user was logging in.
+fn check_entry(home: &Home, server: &Server) -> Result<(), LogInError> {
+    let servers = Servers::load(home)?;
+    let current = servers.find(Some(server.name.as_str())).and_then(|current| current.remote.as_ref());
+    if current != server.remote.as_ref() {
+        return Err(LoginError::Changed(server.name.clone()).into());
+    }
+    Ok(())
+}
+
 /// Returns the user's own client of the stored login to this server, or `None` if there is no such login for this URL or
-/// the store is locked.
+/// the encrypted file is locked in this process. Asks the user to unlock the keyring, which the new login needs as well.
 async fn stored_client(logins: &Logins, name: &str, url: &Url) -> Result<Option<ClientChoice>, SecretError> {
-    if logins.record(name).is_none_or(|record| record.url != url.as_str()) {
-        return Ok(None);
-    }
+    let is_for_url = logins.record(name).is_some_and(|record| record.url == url.as_str());
     let (logins, name) = (logins.clone(), name.to_owned());
-    match with_unlock_timeout(move || logins.tokens(&name)).await {
-        Ok(tokens) => Ok(StoredLogin::parse(tokens.reveal()).and_then(|login| login.own_client())),
-        Err(
-            SecretError::Missing(_)
-            | SecretError::File(SecretFileError::Missing(_) | SecretFileError::Locked(_)),
-        ) => Ok(None),
-        Err(problem) => Err(problem),
-    }
+    let tokens = match with_unlock_timeout(move || logins.stored_tokens(&name)).await {
+        Err(SecretError::File(SecretFileError::Locked(_))) => None,
+        tokens => tokens?.filter(|_| is_for_url),
+    };
+    Ok(tokens.and_then(|tokens| StoredLogin::parse(tokens.reveal())).and_then(|login| login.own_client()))
 }

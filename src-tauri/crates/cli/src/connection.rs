@@ -33,7 +33,7 @@ const SCAN_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Timeout for a reply. The slowest requests are a revocation, which may restart a server, and the end of a login: it may
 /// wait for a renewal, the keyring and the authorization server. Each of these steps has its own timeout.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Timeout for the handshake of the control protocol.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);

@@ -199,10 +199,12 @@ fn remote_server(state: &DaemonState, name: &str) -> Option<RemoteServer> {
 }
 
 async fn store_new_login(state: &DaemonState, server: &str, login: &Passphrase) -> Reply {
-    let Some(login) = StoredLogin::parse(login.reveal()) else {
-        return failed(ErrorCode::Malformed, "the login is invalid".to_owned());
-    };
     let remote = remote_server(state, server);
+    let is_for_entry =
+        |login: &StoredLogin| remote.as_ref().is_some_and(|remote| remote.url().as_str() == login.url());
+    let Some(login) = StoredLogin::parse(login.reveal()).filter(is_for_entry) else {
+        return failed(ErrorCode::Malformed, format!("the login is not for the entry of `{server}`"));
+    };
     match store_login(&state.services.programs.secrets, (server, remote.as_ref()), login).await {
         Ok(()) => Reply::Done,
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),

@@ -10,10 +10,6 @@ use tokio::sync::oneshot;
 /// its server to start.
 const UNLOCK_TIMEOUT: Duration = Duration::from_secs(25);
 
-/// Maximum time to wait for the lock on a server's login. The longest holder is a renewal, which may wait for the user to
-/// unlock the keyring and then for the authorization server.
-pub(super) const LOGIN_LOCK_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// Reason a secret is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
@@ -98,12 +94,14 @@ pub enum SecretFileError {
         /// Operating system error.
         source: io::Error,
     },
-    /// Another task or process did not release the lock on this server's login within `LOGIN_LOCK_TIMEOUT`.
-    #[error(
-        "the login of `{0}` is being changed by another program, which did not finish within {n} s; try again",
-        n = LOGIN_LOCK_TIMEOUT.as_secs()
-    )]
-    LoginInUse(String),
+    /// Another task or process did not release the lock on a server's login in time.
+    #[error("another change of the login to `{server}` did not finish within {} s; try again", .timeout.as_secs())]
+    LoginInUse {
+        /// Name of the server.
+        server: String,
+        /// Time that was waited.
+        timeout: Duration,
+    },
     /// The file has no secret with this name.
     #[error("secret `{0}` not found in the encrypted file; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),

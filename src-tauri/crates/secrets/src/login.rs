@@ -6,7 +6,7 @@
 //! - A process holds a server's [`LoginLock`] while it changes the tokens, so only one process changes them at a time.
 //! - Settings cannot refer to a login's secret, because its name contains a colon.
 
-use super::error::{LOGIN_LOCK_TIMEOUT, in_thread};
+use super::error::in_thread;
 use super::file::lock_folder;
 use super::{Secret, SecretError, SecretFileError, SecretName, SecretStore};
 use base64::engine::Engine as _;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Logins to all servers. All methods except [`Self::lock`] block.
 #[derive(Debug, Clone)]
@@ -133,16 +133,16 @@ impl Logins {
         self.store.get(&SecretName::of_login(server))
     }
 
-    /// Locks a server's tokens. Waits up to 60 s until no other task or process holds the lock.
+    /// Locks a server's tokens. Waits at most `timeout` until no other task or process holds the lock.
     ///
     /// # Errors
     /// Returns [`SecretError`] if the lock file cannot be used or the lock is not released in time.
-    pub async fn lock(&self, server: &str) -> Result<LoginLock, SecretError> {
+    pub async fn lock(&self, server: &str, timeout: Duration) -> Result<LoginLock, SecretError> {
         let (logins, name) = (self.clone(), server.to_owned());
-        let locked = in_thread(LOGIN_LOCK_TIMEOUT, move || logins.wait_for_lock(&name)).await;
+        let locked = in_thread(timeout, move || logins.wait_for_lock(&name)).await;
         let is_timeout = |problem: &SecretError| matches!(problem, SecretError::Timeout);
         locked.map_err(|problem| match is_timeout(&problem) {
-            true => SecretFileError::LoginInUse(server.to_owned()).into(),
+            true => SecretFileError::LoginInUse { server: server.to_owned(), timeout }.into(),
             false => problem,
         })
     }
@@ -157,30 +157,47 @@ impl Logins {
         Ok(LoginLock(file))
     }
 
-    /// Stores a login. Returns the tokens that it replaced, if there were any. The caller must hold the server's
+    /// Returns the tokens for a server even if they are from an earlier login, or `None` if there are no tokens.
+    ///
+    /// # Errors
+    /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
+    pub fn stored_tokens(&self, server: &str) -> Result<Option<Secret>, SecretError> {
+        match self.tokens(server) {
+            Ok(secret) => Ok(Some(secret)),
+            Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => Ok(None),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Stores a login in place of an earlier login, whose tokens are `replaced`. The caller must hold the server's
     /// [`LoginLock`].
     ///
     /// # Errors
-    /// Returns [`SecretError`] if the storage is locked or cannot be accessed. If only the list cannot be written, the
-    /// replaced tokens are restored.
+    /// Returns [`SecretError`] if the storage is locked or cannot be accessed. Then the earlier login is restored if that
+    /// is possible.
     pub fn save(
         &self,
         server: &str,
-        record: &LoginRecord,
-        tokens: &Secret,
-    ) -> Result<Option<Secret>, SecretError> {
-        let replaced = found(self.tokens(server))?;
+        (record, tokens): (&LoginRecord, &Secret),
+        replaced: Option<&Secret>,
+    ) -> Result<(), SecretError> {
+        // An unreadable list is an error before anything is changed.
+        let previous = self.all()?.remove(server);
         let name = SecretName::of_login(server);
         self.store.set(&name, tokens)?;
-        if let Err(problem) = self.insert_record(server, record) {
-            // Ignore the error: without a matching entry in the list, no tokens are used.
-            let _ = match &replaced {
+        let inserted = self.insert_record(server, record);
+        if inserted.is_err() {
+            // Ignore the errors: if the ids in the list and in the tokens differ, the tokens are not used.
+            let _ = match replaced {
                 Some(replaced) => self.store.set(&name, replaced),
                 None => self.store.remove(&name),
             };
-            return Err(problem);
+            let _ = change(&self.list, |all: &mut BTreeMap<String, LoginRecord>| match previous {
+                Some(previous) => drop(all.insert(server.to_owned(), previous)),
+                None => drop(all.remove(server)),
+            });
         }
-        Ok(replaced)
+        inserted
     }
 
     /// Adds an entry for a login whose tokens are already stored. The caller must hold the server's [`LoginLock`].
@@ -189,7 +206,9 @@ impl Logins {
     /// Returns [`SecretError`] if the list cannot be written.
     pub fn insert_record(&self, server: &str, record: &LoginRecord) -> Result<(), SecretError> {
         change(&self.list, |all: &mut BTreeMap<_, _>| drop(all.insert(server.to_owned(), record.clone())))?;
-        self.record_accepted(server)
+        // Ignore the error: this list is only a hint, and the next accepted request corrects it.
+        let _ = self.record_accepted(server);
+        Ok(())
     }
 
     /// Replaces the tokens of the login with this id. If the user has logged in again or logged out since, changes
@@ -241,25 +260,12 @@ impl Logins {
         change(&self.list, |all: &mut BTreeMap<String, LoginRecord>| all.remove(server))
     }
 
-    /// Removes a server's tokens, even if they are from an earlier login. Returns the tokens, if there were any. The
-    /// caller must hold the server's [`LoginLock`].
+    /// Removes a server's tokens, even if they are from an earlier login. The caller must hold the server's [`LoginLock`].
     ///
     /// # Errors
-    /// Returns [`SecretError`] if the storage is locked or cannot be accessed.
-    pub fn remove_tokens(&self, server: &str) -> Result<Option<Secret>, SecretError> {
-        found(self.tokens(server).and_then(|tokens| {
-            self.store.remove(&SecretName::of_login(server))?;
-            Ok(tokens)
-        }))
-    }
-}
-
-/// Returns `None` if the secret does not exist.
-fn found(secret: Result<Secret, SecretError>) -> Result<Option<Secret>, SecretError> {
-    match secret {
-        Ok(secret) => Ok(Some(secret)),
-        Err(SecretError::Missing(_) | SecretError::File(SecretFileError::Missing(_))) => Ok(None),
-        Err(problem) => Err(problem),
+    /// Returns [`SecretError`] if there are no tokens, or if the storage is locked or cannot be accessed.
+    pub fn remove_tokens(&self, server: &str) -> Result<(), SecretError> {
+        self.store.remove(&SecretName::of_login(server))
     }
 }
 
@@ -291,7 +297,6 @@ fn list_error(list: &Path, source: io::Error) -> SecretFileError {
 mod tests {
     use super::*;
     use crate::secret_reference;
-    use std::time::Duration;
 
     #[test]
     fn a_login_is_listed_until_it_ends_and_never_a_secret_of_settings() {
@@ -301,7 +306,7 @@ mod tests {
         let logins = Logins::of(&store);
         let record = LoginRecord::new("1", "https://a.example/mcp", "https://auth.example", &["read".into()]);
         let tokens = Secret::new("tokens-1".into());
-        assert_eq!(logins.save("far", &record, &tokens).unwrap(), None);
+        logins.save("far", (&record, &tokens), None).unwrap();
         assert_eq!(
             (logins.record("far"), logins.tokens("far").unwrap()),
             (Some(record.clone()), tokens.clone())
@@ -330,8 +335,9 @@ mod tests {
         assert!(logins.remove_tokens("far").is_err());
         assert_eq!(logins.record("far"), None, "it ends even if its tokens cannot be removed");
         store.unlock(Secret::new("four words are enough".into())).unwrap();
-        assert_eq!(logins.remove_tokens("far").unwrap(), Some(renewed));
-        assert_eq!(logins.remove_tokens("far").unwrap(), None);
+        assert_eq!(logins.stored_tokens("far").unwrap(), Some(renewed));
+        logins.remove_tokens("far").unwrap();
+        assert_eq!(logins.stored_tokens("far").unwrap(), None);
     }
 
     #[test]
@@ -351,45 +357,46 @@ mod tests {
     }
 
     #[test]
-    fn saving_returns_the_replaced_tokens_and_keeps_them_if_the_list_cannot_be_written() {
+    fn a_login_that_cannot_be_listed_leaves_the_earlier_login() {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::of(dir.path());
         store.create_file(Secret::new("four words are enough".into())).unwrap();
         let logins = Logins::of(&store);
         let record = |id: &str| LoginRecord::new(id, "https://a.example/mcp", "https://auth.example", &[]);
         let tokens = |text: &str| Secret::new(text.to_owned());
-        assert_eq!(logins.save("far", &record("1"), &tokens("tokens-1")).unwrap(), None);
-        let replaced = logins.save("far", &record("2"), &tokens("tokens-2")).unwrap();
-        assert_eq!(replaced, Some(tokens("tokens-1")));
+        let stored = || (logins.record("far").map(|record| record.id), logins.stored_tokens("far").unwrap());
+        let save = |id: &str| logins.save("far", (&record(id), &tokens(id)), stored().1.as_ref());
+        save("1").unwrap();
+        save("2").unwrap();
+        assert_eq!(stored(), (Some("2".into()), Some(tokens("2"))));
 
         let list = dir.path().join("logins.json");
         let text = std::fs::read(&list).unwrap();
         std::fs::write(&list, "{").unwrap();
-        assert!(logins.save("far", &record("3"), &tokens("tokens-3")).is_err());
-        std::fs::write(&list, text).unwrap();
-        assert_eq!(logins.tokens("far").unwrap(), tokens("tokens-2"));
-        assert_eq!(logins.record("far").unwrap().id, "2");
+        assert!(save("3").is_err());
+        std::fs::write(&list, &text).unwrap();
+        assert_eq!(stored(), (Some("2".into()), Some(tokens("2"))));
+        // The list of required logins is only a hint.
+        std::fs::write(dir.path().join("logins-required.json"), "{").unwrap();
+        save("4").unwrap();
+        assert_eq!(stored(), (Some("4".into()), Some(tokens("4"))));
     }
 
     #[tokio::test]
     async fn only_one_caller_at_a_time_changes_the_tokens_of_a_server() {
         let dir = tempfile::tempdir().unwrap();
         let logins = Logins::of(&SecretStore::of(dir.path()));
-        let guard = logins.lock("far").await.unwrap();
-        tokio::time::pause();
-        let refused = logins.lock("far").await.unwrap_err().to_string();
-        tokio::time::resume();
-        assert!(
-            refused.contains("the login of `far` is being changed") && refused.contains("60 s"),
-            "{refused}"
-        );
+        let limit = Duration::from_secs(60);
+        let guard = logins.lock("far", limit).await.unwrap();
+        let refused = logins.lock("far", Duration::ZERO).await.unwrap_err().to_string();
+        assert_eq!(refused, "another change of the login to `far` did not finish within 0 s; try again");
         let lock = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
         let other = bounded_read::open_own(&lock).unwrap();
         let tried = || flock(&other, FlockOperation::NonBlockingLockExclusive);
         assert_eq!(tried(), Err(rustix::io::Errno::WOULDBLOCK));
-        drop(logins.lock("near").await.unwrap());
+        drop(logins.lock("near", limit).await.unwrap());
         drop(guard);
-        drop(logins.lock("far").await.unwrap());
+        drop(logins.lock("far", limit).await.unwrap());
     }
 
     #[test]

@@ -9,7 +9,8 @@ use url::Url;
 /// Paths of `xdg-open`, which opens a page in the user's browser.
 const OPENERS: [&str; 2] = ["/usr/bin/xdg-open", "/usr/local/bin/xdg-open"];
 
-/// Time within which `xdg-open` reports that it found no browser. If it still runs after that, it has become the browser.
+/// Time within which `xdg-open` reports that it found no browser. If it still runs after that, it is assumed to have
+/// become the browser.
 const FAILURE_TIME: Duration = Duration::from_secs(2);
 
 /// Opens a login page in the user's browser. Returns `false` if `xdg-open` is missing or reports within two seconds that it

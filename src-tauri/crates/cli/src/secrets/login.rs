@@ -1,22 +1,19 @@
 //! Stores logins in the keyring, or in the encrypted file that this process or the trusted process has unlocked.
 
 use super::{confirm_file, create_file, store, unlock, unlocked_daemon, with_timeout};
-use crate::connection::Connection;
 use crate::screen::Screen;
 use anyhow::bail;
-use ironcurtain_admin::login::NewLogin;
-use ironcurtain_config::Servers;
+use ironcurtain_admin::login::{NewLogin, StoredLogin};
 use ironcurtain_config::home::Home;
+use ironcurtain_config::{RemoteServer, Servers};
 use ironcurtain_protocol::{EndedLoginView, Passphrase, Reply, Request};
 use ironcurtain_secrets::{Logins, SecretBackend, SecretStore};
-use ironcurtain_server::process::{LogoutResult, remove_tokens, store_login};
+use ironcurtain_server::process::{LogoutResult, remove_tokens, revoke_unless_stored, store_login};
+use tokio::runtime::Runtime;
 
 /// Open store for a login.
 pub struct LoginStorage {
     store: SecretStore,
-    /// Connection to the trusted process if it has unlocked the encrypted file, or `None` if this process accesses the
-    /// store directly.
-    daemon: Option<Connection>,
 }
 
 impl LoginStorage {
@@ -25,12 +22,10 @@ impl LoginStorage {
     pub fn open(screen: Screen) -> anyhow::Result<Option<Self>> {
         let store = store()?;
         let store_handle = store.clone();
-        let mut daemon = None;
         match with_timeout(move || store_handle.backend())? {
             SecretBackend::Keyring => {}
             SecretBackend::File { .. } => {
-                daemon = unlocked_daemon()?;
-                if daemon.is_none() {
+                if unlocked_daemon()?.is_none() {
                     unlock(&store)?;
                 }
             }
@@ -41,7 +36,7 @@ impl LoginStorage {
                 create_file(&store, screen)?;
             }
         }
-        Ok(Some(Self { store, daemon }))
+        Ok(Some(Self { store }))
     }
 
     /// Returns the store.
@@ -52,15 +47,35 @@ impl LoginStorage {
     /// Stores a login, and revokes the login that it replaces. Returns `true` if the trusted process can read the login, or
     /// `false` if the user must first unlock the encrypted file there.
     pub fn save(self, NewLogin { server, login }: NewLogin) -> anyhow::Result<bool> {
-        let Some(mut connection) = self.daemon else {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            let remote = server.remote.as_ref();
-            runtime.block_on(store_login(&self.store, (&server.name, remote), login))?;
-            return Ok(self.store.file_is_locked()?.is_none());
-        };
-        let login = Passphrase::new(login.to_json().to_string());
-        connection.ask(Request::StoreLogin { server: server.name, login })?;
-        Ok(true)
+        let (name, remote) = (server.name.as_str(), server.remote.as_ref());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let stored = self.save_here_or_there(&runtime, (name, remote), &login);
+        if stored.is_err() {
+            runtime.block_on(revoke_unless_stored(&self.store, (name, remote), &login));
+        }
+        stored
+    }
+
+    fn save_here_or_there(
+        &self,
+        runtime: &Runtime,
+        (name, remote): (&str, Option<&RemoteServer>),
+        login: &StoredLogin,
+    ) -> anyhow::Result<bool> {
+        let is_locked = self.store.file_is_locked()?;
+        // The trusted process may have been started, stopped or locked while the user was logging in.
+        if is_locked.is_some()
+            && let Some(mut connection) = unlocked_daemon()?
+        {
+            let login = Passphrase::new(login.to_json().to_string());
+            connection.ask(Request::StoreLogin { server: name.to_owned(), login })?;
+            return Ok(true);
+        }
+        if is_locked == Some(true) {
+            unlock(&self.store)?;
+        }
+        runtime.block_on(store_login(&self.store, (name, remote), login.clone()))?;
+        Ok(is_locked.is_none())
     }
 
     /// Ends a login and deletes its tokens, even if the login had already ended. Returns the login, or `None` if there

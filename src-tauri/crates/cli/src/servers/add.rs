@@ -243,18 +243,18 @@ impl AddCommand<'_> {
     /// Ignores the error if the server needs a secret or a login, because the trial provides neither. Returns any other
     /// error.
     fn check_failure(&mut self, problem: InspectError) -> anyhow::Result<()> {
-        let has_secrets = !self.servers_and_server()?.1.secret_names().is_empty();
+        let server = self.servers_and_server()?.1;
         if let InspectError::NeedsLogin(why) = &problem {
-            if has_secrets {
-                // The trial was refused because it does not send the secret, not because the user is not logged in.
+            if server.remote.as_ref().is_some_and(|remote| !remote.uses_login()) {
+                // The trial was refused because it does not send the `Authorization` header of the entry.
                 return self
                     .screen
-                    .note("Its tools can be listed once it gets its secrets, when an agent uses it.");
+                    .note("Its tools can be listed once it gets its token, when an agent uses it.");
             }
             self.needs_login = true;
             return self.screen.note(&format!("Its tools can be listed once you are logged in: {why}"));
         }
-        if !has_secrets {
+        if server.secret_names().is_empty() {
             return Err(problem.into());
         }
         self.screen.note(&format!("It could not list its tools without its secrets: {problem}"))

@@ -89,7 +89,7 @@ pub fn login(home: &Home, arguments: &LoginArguments, screen: Screen) -> anyhow:
     };
     let next = match storage.save(login)? {
         true => "Running sessions use the login from now on.",
-        false => "Sessions can use the login once you unlock it: ironcurtain secrets unlock",
+        false => "Sessions can use the login once you unlock your secrets: ironcurtain secrets unlock",
     };
     screen.note(&format!("You are logged in to `{name}`{scopes}. {next}"))?;
     Ok(ExitCode::SUCCESS)

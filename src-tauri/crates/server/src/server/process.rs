@@ -12,7 +12,9 @@ mod stored_logins;
 pub use remote_login::login_server;
 pub use standalone::{OtherServers, StandaloneProcess, start_standalone, unrecorded};
 pub use stderr::ServerStderr;
-pub use stored_logins::{LogoutResult, log_out, remove_tokens, store_login};
+pub use stored_logins::{
+    LogoutResult, log_out, remove_tokens, revoke_unless_stored, revoke_unused, store_login,
+};
 
 use super::control::{CLEANUP_TIMEOUT, SupervisorControl};
 use super::start_error::{ContainmentError, ServerStartError};

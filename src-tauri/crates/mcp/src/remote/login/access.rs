@@ -7,8 +7,8 @@
 //!   one use. If the user has logged out or in again by then, the new tokens are revoked.
 
 use super::LoginServer;
-use super::error::LoginError;
-use super::refresh::refresh_tokens;
+use super::error::{LoginError, RENEWING};
+use super::refresh::{RefreshError, refresh_tokens};
 use super::stored::StoredLogin;
 use futures_util::future::BoxFuture;
 use hyper::header::HeaderValue;
@@ -33,6 +33,9 @@ pub trait LoginStore: Send + Sync {
     /// Acquires the lock that excludes other connections and processes from changing the login. Dropping the returned
     /// value releases the lock.
     fn lock(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>>;
+
+    /// Returns `true` if revoking the login's tokens could end another login.
+    fn may_share_grant<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, bool>;
 
     /// Stores a renewed login. Returns `false` without storing the login if the user has since logged out or logged in
     /// again.
@@ -72,10 +75,10 @@ struct RenewalFailure {
     problem: LoginError,
 }
 
-/// Result of a successful renewal.
+/// Result of a renewal.
 struct Renewed {
-    header: Option<HeaderValue>,
-    /// New tokens that nothing will use, because the user has logged out or in again.
+    header: Result<Option<HeaderValue>, LoginError>,
+    /// New tokens that nothing will use: the user has logged out or in again, or the tokens have too many scopes.
     unused: Option<StoredLogin>,
 }
 
@@ -147,7 +150,7 @@ impl ServerLogin {
             drop(shutdown_token);
             renewed
         });
-        let failed = |_| LoginError::Step { step: "renewing the login", reason: "it was stopped".to_owned() };
+        let failed = |_| LoginError::Step { step: RENEWING, reason: "it was stopped".to_owned() };
         renewal.await.map_err(failed)?
     }
 }
@@ -187,7 +190,9 @@ impl LoginSource {
             return Err(problem);
         }
         let renewed = self.renew_cached(&mut cached, &stale).await;
-        if let Err(problem) = &renewed {
+        let Renewed { header, unused } =
+            renewed.unwrap_or_else(|problem| Renewed { header: Err(problem), unused: None });
+        if let Err(problem) = &header {
             let failure = RenewalFailure {
                 login_id: stale.id.clone(),
                 at: Instant::now(),
@@ -196,14 +201,13 @@ impl LoginSource {
             self.renewals().failure = Some(failure);
         }
         drop(cached);
-        let Renewed { header, unused } = renewed?;
-        // The logout or the new login could not revoke tokens that did not exist yet.
+        // A logout or a new login could not revoke tokens that did not exist yet.
         if let Some(unused) = unused
-            && (unused.has_own_grant() || self.store.login_id().await.is_none())
+            && !self.store.may_share_grant(&unused).await
         {
             unused.revoke(&self.server).await;
         }
-        Ok(header)
+        header
     }
 
     async fn renew_cached(
@@ -220,17 +224,23 @@ impl LoginSource {
             Some(_) => {
                 self.count_renewal(stale)?;
                 let login = refresh_tokens(&self.server, stale).await;
-                let has_expired = matches!(login, Err(LoginError::Expired { .. }));
+                let has_expired = matches!(login, Err(RefreshError::Login(LoginError::Expired { .. })));
                 self.renewals().expired = has_expired.then(|| stale.id.clone());
                 if has_expired {
                     self.store.record_expired(stale).await;
                 }
-                let login = login?;
+                let login = match login {
+                    Ok(login) => login,
+                    Err(RefreshError::Scope { problem, unused }) => {
+                        return Ok(Renewed { header: Err(problem), unused: Some(*unused) });
+                    }
+                    Err(RefreshError::Login(problem)) => return Err(problem),
+                };
                 // The old refresh token may no longer be valid, so use the new one even if it cannot be stored.
                 *cached = Some(CachedLogin { login: login.clone(), is_saved: false });
                 if !self.store.save(&login).await? {
                     *cached = None;
-                    return Ok(Renewed { header: None, unused: Some(login) });
+                    return Ok(Renewed { header: Ok(None), unused: Some(login) });
                 }
                 Some(login)
             }
@@ -242,7 +252,7 @@ impl LoginSource {
         };
         let header = login.as_ref().and_then(bearer_header);
         *cached = login.map(CachedLogin::saved);
-        Ok(Renewed { header, unused: None })
+        Ok(Renewed { header: Ok(header), unused: None })
     }
 
     /// Counts an attempt to renew the login. A server that refuses every token must not cause an attempt for each request.
@@ -257,7 +267,7 @@ impl LoginSource {
             return Err(LoginError::Expired { server: self.server.name.clone() });
         }
         let reason = format!("it was tried {MAX_RENEWALS} times within a minute");
-        Err(LoginError::Step { step: "renewing the login", reason })
+        Err(LoginError::Step { step: RENEWING, reason })
     }
 
     fn renewals(&self) -> MutexGuard<'_, Renewals> {

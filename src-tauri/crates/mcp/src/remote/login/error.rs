@@ -11,6 +11,9 @@ use url::{Position, Url};
 /// Maximum length of quoted server text, in characters.
 const MAX_MESSAGE_LEN: usize = 300;
 
+/// Name of the step that renews a login, for error messages.
+pub(super) const RENEWING: &str = "renewing the login";
+
 /// Error returned when a login fails or cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
@@ -169,7 +172,7 @@ impl LoginError {
         Self::Step { step, reason: sanitize(&reason) }
     }
 
-    /// Returns the same error for another request that waited for the same renewal.
+    /// Returns an error with the same message for another request that waited for the same renewal.
     pub(super) fn repeated(&self) -> Self {
         if let Self::Expired { server } = self {
             return Self::Expired { server: server.clone() };
@@ -177,7 +180,7 @@ impl LoginError {
         if let Self::Step { step, reason } = self {
             return Self::Step { step, reason: reason.clone() };
         }
-        Self::Step { step: "renewing the login", reason: self.to_string() }
+        Self::Step { step: RENEWING, reason: self.to_string() }
     }
 
     /// Adds the advice to use a token if the error is [`Self::Step`].

@@ -279,7 +279,10 @@ impl StartedLogin {
         let response =
             response.map_err(|problem| LoginError::from_auth_error(step, &problem, &server, &sent))?;
         if let Err(problem) = login.set_first_tokens(&server.name, &response) {
-            login.discard(&problem, &server).await;
+            // Tokens of the user's own client may share the OAuth grant of another login.
+            if matches!(problem, LoginError::Scope { .. }) && !login.is_own_client() {
+                login.revoke(&server).await;
+            }
             return Err(problem);
         }
         Ok(login)

@@ -1,6 +1,6 @@
 //! Renews the access token of a stored login.
 
-use super::error::LoginError;
+use super::error::{LoginError, RENEWING};
 use super::http_client::LoginHttpClient;
 use super::stored::StoredLogin;
 use super::{LoginServer, without_logging};
@@ -12,6 +12,22 @@ use rmcp::transport::auth::{
 };
 use std::sync::Arc;
 
+/// Error returned when a renewal fails.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RefreshError {
+    /// The new tokens have scopes that the user did not approve.
+    #[error("{problem}")]
+    Scope {
+        /// Names the scopes.
+        problem: LoginError,
+        /// The new tokens, without a refresh token that is still in use.
+        unused: Box<StoredLogin>,
+    },
+    /// There are no new tokens.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+}
+
 /// Exchanges the refresh token for new tokens.
 ///
 /// # Errors
@@ -19,10 +35,10 @@ use std::sync::Arc;
 pub(super) async fn refresh_tokens(
     server: &LoginServer,
     login: &StoredLogin,
-) -> Result<StoredLogin, LoginError> {
+) -> Result<StoredLogin, RefreshError> {
     let expired = || LoginError::Expired { server: server.name.clone() };
     let (Some(refresh), Some(resource)) = (&login.refresh_token, login.resource()) else {
-        return Err(expired());
+        return Err(expired().into());
     };
     let http = Arc::new(LoginHttpClient::new(server.clone()).with_resource(login.resource_text()));
     let sender = http.clone();
@@ -52,16 +68,15 @@ pub(super) async fn refresh_tokens(
         // The authorization server no longer knows or accepts the client.
         let is_expired = is_expired
             || http.error().is_some_and(|code| ["invalid_client", "unauthorized_client"].contains(&&*code));
-        if is_expired {
-            expired()
-        } else {
-            LoginError::from_auth_error("renewing the login", &problem, server, &sent)
-        }
+        if is_expired { expired() } else { LoginError::from_auth_error(RENEWING, &problem, server, &sent) }
     })?;
     let mut renewed = login.clone();
-    if let Err(problem) = renewed.set_renewed_tokens(&server.name, &response) {
-        renewed.discard(&problem, server).await;
-        return Err(problem);
+    match renewed.set_renewed_tokens(&server.name, &response) {
+        Ok(()) => Ok(renewed),
+        Err(problem @ LoginError::Scope { .. }) => {
+            renewed.refresh_token.take_if(|token| Some(&*token) == login.refresh_token.as_ref());
+            Err(RefreshError::Scope { problem, unused: Box::new(renewed) })
+        }
+        Err(problem) => Err(problem.into()),
     }
-    Ok(renewed)
 }

@@ -1,7 +1,6 @@
 //! Token revocation (RFC 7009).
 
 use super::LoginServer;
-use super::error::LoginError;
 use super::http_client::LoginHttpClient;
 use super::stored::StoredLogin;
 use base64::Engine;
@@ -37,20 +36,6 @@ impl StoredLogin {
         });
         let revocations = tokio::time::timeout(TIMEOUT, join_all(revocations)).await;
         revocations.is_ok_and(|revoked| revoked.into_iter().all(|is_revoked| is_revoked))
-    }
-
-    /// Returns `true` if revoking these tokens cannot affect another login. Logins of the user's own client may share one
-    /// OAuth grant.
-    #[must_use]
-    pub fn has_own_grant(&self) -> bool {
-        !self.is_own_client
-    }
-
-    /// Revokes new tokens if they were refused because of their scopes.
-    pub(super) async fn discard(&self, refusal: &LoginError, server: &LoginServer) {
-        if matches!(refusal, LoginError::Scope { .. }) && self.has_own_grant() {
-            self.revoke(server).await;
-        }
     }
 
     /// Sends a revocation request. Returns the response's status, or `None` if the authorization server does not support

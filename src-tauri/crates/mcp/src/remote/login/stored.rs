@@ -101,6 +101,12 @@ impl StoredLogin {
         &self.scopes
     }
 
+    /// Returns `true` if the user provided the client, `false` if IronCurtain registered it for this login.
+    #[must_use]
+    pub fn is_own_client(&self) -> bool {
+        self.is_own_client
+    }
+
     /// Returns the client that the user provided, or `None` if IronCurtain registered the client.
     #[must_use]
     pub fn own_client(&self) -> Option<ClientChoice> {

@@ -11,6 +11,7 @@ use ironcurtain_secrets::{
 };
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Callback that notifies the user.
@@ -27,6 +28,19 @@ pub fn login_server(name: &str, server: &RemoteServer, dial: Dial) -> LoginServe
         dial,
     }
 }
+
+/// Returns `true` if another login may share the OAuth grant of this login, so that revoking the tokens of one could end
+/// the other. Only logins of the user's own client can share a grant. If the list cannot be read, assumes that they do.
+pub(super) fn may_share_grant(logins: &Logins, login: &StoredLogin) -> bool {
+    let others = || logins.all().map(|all| all.into_values().filter(|record| record.id != login.id()));
+    let is_shared =
+        || others().map_or(true, |mut others| others.any(|record| record.issuer == login.issuer()));
+    login.is_own_client() && is_shared()
+}
+
+/// Maximum time to wait for another change of the same login. It is shorter than the time that a call waits for its server
+/// to start.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Maximum number of tokens to redact. A server can only echo tokens that were sent to it.
 const MAX_TOKENS: usize = 32;
@@ -103,8 +117,16 @@ impl LoginStore for SecretLoginStore {
 
     fn lock(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
         Box::pin(async {
-            let lock = self.logins.lock(&self.server).await.map_err(|problem| self.failed(&problem))?;
+            let lock = self.logins.lock(&self.server, LOCK_TIMEOUT).await;
+            let lock = lock.map_err(|problem| self.failed(&problem))?;
             Ok(Box::new(lock) as Box<dyn Send>)
+        })
+    }
+
+    fn may_share_grant<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let (logins, login) = (self.logins.clone(), login.clone());
+            with_unlock_timeout(move || Ok(may_share_grant(&logins, &login))).await.unwrap_or(true)
         })
     }
 

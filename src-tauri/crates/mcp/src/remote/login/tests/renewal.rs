@@ -48,6 +48,11 @@ impl LoginStore for Kept {
         Box::pin(async { Ok(Box::new(turn.lock_owned().await) as Box<dyn Send>) })
     }
 
+    fn may_share_grant<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, bool> {
+        let is_shared = login.is_own_client() && self.login.lock().unwrap().is_some();
+        Box::pin(async move { is_shared })
+    }
+
     fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
         if self.is_broken.load(Ordering::Relaxed) {
             let problem = LoginError::Store { server: "far".into(), reason: "broken".into() };
@@ -209,6 +214,12 @@ async fn a_renewal_names_the_granted_scopes() {
             let message = connection(&hosts, &kept).header().await.unwrap_err().to_string();
             assert!(message.contains("granted more than was requested (`write`)"), "{message}");
             assert_eq!(revoked(&hosts), ["access-3", "refresh-3"]);
+            // A response without a new refresh token must not cause the stored one to be revoked.
+            let mut without_refresh = tokens(4, "read write");
+            without_refresh.as_object_mut().unwrap().remove("refresh_token");
+            hosts.auth.json("/token", &without_refresh);
+            connection(&hosts, &kept).header().await.unwrap_err();
+            assert_eq!(revoked(&hosts), ["access-3", "access-4", "refresh-3"]);
         }
     }
     // Scopes named in a renewal's response are not requested later.
@@ -362,6 +373,9 @@ impl LoginStore for Between {
     }
     fn lock(&self) -> BoxFuture<'_, Result<Box<dyn Send>, LoginError>> {
         self.0.lock()
+    }
+    fn may_share_grant<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, bool> {
+        self.0.may_share_grant(login)
     }
     fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
         self.0.save(login)
