@@ -53,7 +53,7 @@ fn changes_of_a_run_are_listed_and_undone() {
         "  created  sub\n",
         "  created  sub/x\n",
         "add --later:\n  created  later\n",
-        "(.git) differs in 1 path, and stays",
+        "(such as .git) differs in 1 path, and stays",
         "own:\n  | @@ -1 +1 @@\n  | -own\n  | +changed\n",
         "no terminal to confirm on",
     ] {

@@ -23,8 +23,8 @@ pub struct Change {
     pub kind: DifferenceKind,
     /// `true` unless the path is known to be in the state in which the run left it.
     pub is_later: bool,
-    /// `true` if the path is `.git` or below it.
-    pub is_in_git: bool,
+    /// `true` if the path is a repository's own folder, such as `.git`, or below it.
+    pub is_in_repository: bool,
     /// State of the path when it was compared.
     pub(crate) now: PathState,
 }
@@ -112,12 +112,10 @@ pub(crate) fn compare(
 ) -> Result<Changes, CheckpointError> {
     let current = Current::list(tree, before)?;
     let mut not_copied = current.not_copied.clone();
-    let unknown = after.map(|after| after.not_copied.as_slice()).unwrap_or_default();
-    not_copied.extend(not_in(unknown, &current.not_copied));
-    let unknown = Uncovered::new(unknown);
     let mut all = Vec::new();
     let mut comparison = Comparison { tree, before, copies, remaining_bytes: MAX_BYTES };
-    for path in current.paths(before).into_iter().filter(|path| !unknown.covers(path)) {
+    // A path that could not be read when the run ended is not in `after`, so its changes count as later ones.
+    for path in current.paths(before) {
         let stat = current.entries.get(path);
         let found = match comparison.difference(path, stat)? {
             Some(Ok(found)) => found,
@@ -137,11 +135,48 @@ pub(crate) fn compare(
             path: path.to_owned(),
             kind,
             is_later: !left.is_some_and(|left| *left == found),
-            is_in_git: path.split('/').any(|name| name == ".git"),
+            is_in_repository: path.split('/').any(|name| REPOSITORIES.contains(&name)),
             now: PathState::from_stat(stat),
         });
     }
+    keep_needed_objects(before, &mut all);
     Ok(Changes { all, not_copied, is_finished: after.is_some() })
+}
+
+/// Folders in which version control programs keep a repository.
+const REPOSITORIES: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
+
+/// Removes the Git objects that the run created from the changes, unless the run created the whole repository and nothing
+/// in it has changed since. Later commits may need these objects, and objects that nothing needs are harmless.
+fn keep_needed_objects(before: &Before, all: &mut Vec<Change>) {
+    let is_below =
+        |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let objects = all.iter().filter(|change| change.kind == DifferenceKind::Created);
+    let repositories: BTreeSet<&str> =
+        objects.filter_map(|change| repository_of_object(&change.path)).collect();
+    let is_needed = |repository: &&str| {
+        before.entries.contains_key(*repository)
+            || all.iter().any(|change| change.is_later && is_below(&change.path, repository))
+    };
+    let needed: BTreeSet<String> = repositories.into_iter().filter(is_needed).map(str::to_owned).collect();
+    all.retain(|change| {
+        let repository = repository_of_object(&change.path);
+        change.kind != DifferenceKind::Created || !repository.is_some_and(|one| needed.contains(one))
+    });
+}
+
+/// Returns the folder of the Git repository whose object store contains this path, including submodules and bare
+/// repositories, or `None` if there is none. A ref can have the same name as the object store.
+fn repository_of_object(path: &str) -> Option<&str> {
+    let names = path.split('/').scan(0, |end, name| {
+        let start = *end;
+        *end = start + name.len() + 1;
+        Some((start + name.len(), name))
+    });
+    let mut names = names.skip_while(|(_, name)| !name.ends_with(".git") && !REPOSITORIES.contains(name));
+    let (end, _) = names.next()?;
+    let store = names.map(|(_, name)| name).find(|name| ["objects", "refs", "logs"].contains(name));
+    path.get(..end).filter(|_| store == Some("objects"))
 }
 
 /// Current entries in the folder.
@@ -162,11 +197,16 @@ impl Current {
         Ok(Self { entries: listing.entries.into_iter().collect(), not_copied })
     }
 
-    /// Returns the paths that exist now or are in the checkpoint.
+    /// Returns the paths that exist now or are in the checkpoint. Without the content of a folder that cannot be read now,
+    /// but with the folder itself, whose permissions can be restored.
     fn paths<'a>(&'a self, before: &'a Before) -> BTreeSet<&'a str> {
         let all = self.entries.keys().chain(before.entries.keys()).map(String::as_str);
         let uncovered = Uncovered::new(&self.not_copied);
-        all.filter(|path| !uncovered.covers(path)).collect()
+        let is_copied_folder = |path: &str| {
+            matches!(before.entries.get(path), Some(CopiedEntry::Folder { .. }))
+                && self.entries.get(path).is_some_and(|stat| kind(stat) == FileType::Directory)
+        };
+        all.filter(|path| !uncovered.covers(path) || is_copied_folder(path)).collect()
     }
 }
 
@@ -201,11 +241,16 @@ impl Comparison<'_> {
             (Some(stat), Some(CopiedEntry::File { copy, .. })) => self.copy_of_size(*copy, size(stat))?,
             (Some(_) | None, _) => None,
         };
-        let found = match stat
-            .map_or(Ok(StateAfterRun::Nothing), |stat| self.current_state(path, stat, copy.is_some()))
-        {
-            Ok(found) => found,
-            Err(error) => return Ok(Some(Err(error))),
+        let found = match stat {
+            None => StateAfterRun::Nothing,
+            Some(stat) => match self.current_state(path, stat, copy.is_some()) {
+                Ok(found) => found,
+                // It can be restored without being read.
+                Err(_) if copied.is_some() => {
+                    StateAfterRun::Unread { mode: permissions(stat), stamp: Stamp::from_stat(stat) }
+                }
+                Err(error) => return Ok(Some(Err(error))),
+            },
         };
         let is_same = match (&found, copied) {
             (StateAfterRun::Nothing, None) => true,
@@ -227,7 +272,7 @@ impl Comparison<'_> {
                 StateAfterRun::Nothing
                 | StateAfterRun::Folder { .. }
                 | StateAfterRun::File { .. }
-                | StateAfterRun::Large { .. }
+                | StateAfterRun::Unread { .. }
                 | StateAfterRun::Link { .. }
                 | StateAfterRun::Other,
                 _,
@@ -260,7 +305,7 @@ impl Comparison<'_> {
                 if !has_size_of_copy {
                     match self.remaining_bytes.checked_sub(size(stat)) {
                         Some(left) => self.remaining_bytes = left,
-                        None => return Ok(StateAfterRun::Large { mode, stamp: Stamp::from_stat(stat) }),
+                        None => return Ok(StateAfterRun::Unread { mode, stamp: Stamp::from_stat(stat) }),
                     }
                 }
                 // The file may grow concurrently.

@@ -38,6 +38,7 @@ pub(crate) fn copy_folder(folder: &Path, copies: &Path) -> Result<Before, Checkp
                 let copied = copier.copy(&path, number)?;
                 copied.map(|stat| CopiedEntry::File {
                     mode: permissions(&stat),
+                    group: Some(stat.st_gid),
                     copy: number,
                     stamp: Stamp::from_stat(&stat),
                 })
@@ -61,7 +62,8 @@ pub(crate) fn copy_folder(folder: &Path, copies: &Path) -> Result<Before, Checkp
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let taken_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     let identity = tree.identity().map_err(failed)?;
-    Ok(Before { info: CheckpointInfo { folder: name, taken_ms }, identity, entries, not_copied })
+    let file_system = Some(tree.file_system().map_err(failed)?);
+    Ok(Before { info: CheckpointInfo { folder: name, taken_ms }, identity, file_system, entries, not_copied })
 }
 
 /// Copies files until a size limit is reached.
@@ -77,7 +79,6 @@ impl Copier<'_> {
     /// Copies a file. The inner error is an error from reading the file.
     fn copy(&mut self, path: &str, number: usize) -> Result<Result<Stat, Errno>, CheckpointError> {
         let copy = self.copies.join(number.to_string());
-        let mut last = None;
         for _ in 0..MAX_ATTEMPTS {
             let read = self.tree.read(path).and_then(|file| fstat(&file).map(|stat| (file, stat)));
             let (file, before) = match read {
@@ -91,15 +92,13 @@ impl Copier<'_> {
                 return Err(CheckpointError::TooLarge(self.name.to_owned()));
             }
             let after = fstat(&file).map_err(|error| io_error(path)(error.into()))?;
-            last = Some((size, after));
             if Stamp::from_stat(&before) == Stamp::from_stat(&after) {
-                break;
+                self.remaining_bytes -= size;
+                return Ok(Ok(after));
             }
         }
-        // If the file keeps changing, the last copy is kept. It may mix several states.
-        let Some((size, stat)) = last else { return Ok(Err(Errno::AGAIN)) };
-        self.remaining_bytes -= size;
-        Ok(Ok(stat))
+        // The copy may mix several states of the file.
+        Ok(Err(Errno::AGAIN))
     }
 }
 

@@ -14,6 +14,10 @@ pub(crate) struct Before {
     pub(crate) info: CheckpointInfo,
     /// Device and inode number of the folder.
     pub(crate) identity: (u64, u64),
+    /// Id of the file system, or `None` in a checkpoint of an older version. Unlike the device number, it usually survives
+    /// a restart of the computer.
+    #[serde(default)]
+    pub(crate) file_system: Option<u64>,
     /// Copied entries, keyed by the path relative to the folder.
     pub(crate) entries: BTreeMap<String, CopiedEntry>,
     pub(crate) not_copied: Vec<NotCopied>,
@@ -48,6 +52,9 @@ pub(crate) enum CopiedEntry {
     /// A file, with the number of its copy and its original attributes.
     File {
         mode: u32,
+        /// Id of the group, or `None` in a checkpoint of an older version.
+        #[serde(default)]
+        group: Option<u32>,
         copy: usize,
         stamp: Stamp,
     },
@@ -74,8 +81,9 @@ pub(crate) enum StateAfterRun {
         mode: u32,
         sha256: String,
     },
-    /// A file that was not read because it exceeded the limit.
-    Large {
+    /// A file or link that was not read, because it exceeded the limit or could not be read.
+    #[serde(alias = "Large")]
+    Unread {
         mode: u32,
         stamp: Stamp,
     },
@@ -108,6 +116,11 @@ impl Stamp {
 }
 
 impl Stamp {
+    /// Returns the file's size in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        u64::try_from(self.size).unwrap_or_default()
+    }
+
     /// Returns the identity of a folder without its times, which change with its entries.
     pub(crate) fn from_folder_stat(stat: &Stat) -> Self {
         Self { inode: stat.st_ino, size: 0, modified: (0, 0), changed: (0, 0) }
@@ -120,6 +133,12 @@ impl Stamp {
 }
 
 impl Before {
+    /// Returns `true` if this is the folder that was copied. The path is already known to be the same.
+    pub(crate) fn is_folder(&self, (device, inode): (u64, u64), file_system: u64) -> bool {
+        inode == self.identity.1
+            && (device == self.identity.0 || file_system != 0 && self.file_system == Some(file_system))
+    }
+
     /// Returns the number of a file's copy, or `None` if the path is not a copied file.
     pub(crate) fn copy_of(&self, path: &str) -> Option<usize> {
         match self.entries.get(path) {
@@ -133,6 +152,7 @@ impl NotCopied {
     pub(crate) fn from_error(path: String, error: Errno) -> Self {
         let why = match error {
             Errno::XDEV => "it is on another file system".to_owned(),
+            Errno::AGAIN => "it kept changing while it was copied".to_owned(),
             error => io::Error::from(error).to_string(),
         };
         Self { path, why, is_name: false }

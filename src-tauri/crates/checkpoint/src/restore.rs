@@ -12,13 +12,14 @@ use crate::record::{Before, CopiedEntry, kind};
 use crate::tree::Tree;
 use ironcurtain_paths::random_name;
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, mkdirat, openat, renameat_with, statat,
-    symlinkat, unlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, fchmod, fchown, fstat, mkdirat, openat, renameat_with,
+    statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Result of restoring.
@@ -41,11 +42,17 @@ pub struct NotRestored {
 
 /// Restores the paths.
 pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: &Path) -> Restored {
-    let mut changes: Vec<&Change> = changes.iter().collect();
+    let mut changes = changes.to_vec();
     changes.sort_by(|one, other| one.path.cmp(&other.path));
+    for change in &mut changes {
+        if matches!(before.entries.get(&change.path), Some(CopiedEntry::Folder { .. })) {
+            // Ignores the error: restoring what is in the folder reports it.
+            let _ = open_up(tree, change);
+        }
+    }
     let mut restored = Restored::default();
     let mut cleared = Vec::new();
-    for change in changes.into_iter().rev() {
+    for change in changes.iter().rev() {
         match clear(tree, before, change) {
             Ok(existing) => cleared.push((&change.path, existing)),
             Err(why) => restored.failed.push(NotRestored { path: change.path.clone(), why }),
@@ -66,6 +73,7 @@ pub(crate) fn restore(tree: &Tree, before: &Before, changes: &[Change], copies: 
     // Set permissions last, because a folder's permissions may deny its owner access.
     for (path, mode, existing) in folders.into_iter().rev() {
         if let Err(why) = set_mode(tree, (path, existing), mode) {
+            restored.count -= 1;
             restored.failed.push(NotRestored { path: path.clone(), why });
         }
     }
@@ -120,13 +128,16 @@ fn create(
             symlinkat(target, &parent, &temp)?;
             replace_with(&parent, (&temp, name), existing)
         }
-        CopiedEntry::File { mode, copy, .. } => {
+        CopiedEntry::File { mode, group, copy, stamp } => {
             let mut copy = File::open(copies.join(copy.to_string()))?;
             let temp = temp_name()?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file = File::from(openat(&parent, &*temp, flags, Mode::RUSR | Mode::WUSR)?);
-            let written =
-                io::copy(&mut copy, &mut file).and_then(|_| Ok(fchmod(&file, Mode::from_raw_mode(*mode))?));
+            let damaged = || io::Error::other("its copy in the checkpoint is damaged");
+            let written = io::copy(&mut copy, &mut file).and_then(|count| match count == stamp.size() {
+                true => set_owner(&file, *group, *mode),
+                false => Err(damaged()),
+            });
             if let Err(error) = written {
                 // Ignores this error: the first one is reported.
                 let _ = unlinkat(&parent, &*temp, AtFlags::empty());
@@ -149,6 +160,7 @@ fn replace_with(parent: &OwnedFd, (temp, name): (&str, &str), existing: &PathSta
         PathState::Present { .. } => (RenameFlags::EXCHANGE, true),
     };
     let rename = || renameat_with(parent, temp, parent, name, flags);
+    let new = statat(parent, temp, AtFlags::SYMLINK_NOFOLLOW)?;
     let renamed = if is_unchanged { rename().map_err(unsupported) } else { Err(changed_again()) };
     if let Err(error) = renamed {
         // Ignores this error: the first one is reported.
@@ -158,7 +170,48 @@ fn replace_with(parent: &OwnedFd, (temp, name): (&str, &str), existing: &PathSta
     if !replaces {
         return Ok(());
     }
-    delete(parent, temp, existing, || rename().and_then(|()| unlinkat(parent, temp, AtFlags::empty())))
+    delete(parent, temp, existing, || {
+        rename()?;
+        // Another program may have replaced the file in the meantime.
+        match statat(parent, temp, AtFlags::SYMLINK_NOFOLLOW)?.st_ino == new.st_ino {
+            true => unlinkat(parent, temp, AtFlags::empty()),
+            false => Err(Errno::STALE),
+        }
+    })
+}
+
+/// Sets the group and the permissions of a new file. If the group cannot be set, no group gets access.
+fn set_owner(file: &File, group: Option<u32>, mode: u32) -> io::Result<()> {
+    let is_set = match group {
+        Some(group) if fstat(file)?.st_gid != group => fchown(file, None, Some(Gid::from_raw(group))).is_ok(),
+        Some(_) | None => true,
+    };
+    let mode = if is_set { mode } else { mode & !GROUP_BITS };
+    Ok(fchmod(file, Mode::from_raw_mode(mode))?)
+}
+
+/// Permissions that depend on a file's owner or group: set-user-id, set-group-id, and the group's access.
+const GROUP_BITS: u32 = 0o6070;
+
+/// Gives the owner access to a folder whose permissions are restored, so that its content can be restored before.
+fn open_up(tree: &Tree, change: &mut Change) -> io::Result<()> {
+    let PathState::Present { file_type: FileType::Directory, mode, stamp } = change.now else {
+        return Ok(());
+    };
+    let folder = tree.open_below(&change.path, OFlags::PATH | OFlags::DIRECTORY)?;
+    if PathState::from_stat(Some(&fstat(&folder)?)) != change.now {
+        return Err(changed_again());
+    }
+    let mode = mode | Mode::RWXU.as_raw_mode();
+    set_folder_mode(&folder, mode)?;
+    change.now = PathState::Present { file_type: FileType::Directory, mode, stamp };
+    Ok(())
+}
+
+/// Sets the permissions of a folder that was opened without reading it.
+fn set_folder_mode(folder: &OwnedFd, mode: u32) -> io::Result<()> {
+    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// Deletes a renamed file if it is the file that was compared. Otherwise, renames it back.
@@ -168,7 +221,8 @@ fn delete(
     compared: &PathState,
     undo_rename: impl FnOnce() -> Result<(), Errno>,
 ) -> io::Result<()> {
-    let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let left_as = |error| io::Error::other(format!("its earlier content is now named `{name}`: {error}"));
+    let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(left_as)?;
     if compared.is_renamed_to(&PathState::from_stat(Some(&stat))) {
         return Ok(unlinkat(parent, name, AtFlags::empty())?);
     }
@@ -180,11 +234,11 @@ fn delete(
 
 /// Sets a folder's permissions. Fails if the folder is not the one that was compared.
 fn set_mode(tree: &Tree, (path, existing): (&str, &PathState), mode: u32) -> io::Result<()> {
-    let folder = tree.open_below(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let folder = tree.open_below(path, OFlags::PATH | OFlags::DIRECTORY)?;
     if *existing != PathState::Missing && PathState::from_stat(Some(&fstat(&folder)?)) != *existing {
         return Err(changed_again());
     }
-    Ok(fchmod(folder, Mode::from_raw_mode(mode))?)
+    set_folder_mode(&folder, mode)
 }
 
 fn changed_again() -> io::Error {

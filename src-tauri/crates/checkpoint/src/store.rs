@@ -51,7 +51,7 @@ impl Checkpoints {
         Self(dir)
     }
 
-    /// Copies a folder and removes the oldest checkpoints.
+    /// Copies a folder.
     ///
     /// # Errors
     /// Returns [`CheckpointError`] if the folder cannot be copied. No partial checkpoint is kept.
@@ -69,11 +69,7 @@ impl Checkpoints {
             Ok(before)
         });
         match copied {
-            Ok(before) => {
-                // If this fails, the next checkpoint removes the rest.
-                let _ = self.remove_old();
-                Ok(Checkpoint { dir, before, _lock: lock })
-            }
+            Ok(before) => Ok(Checkpoint { dir, before, _lock: lock }),
             Err(problem) => {
                 // Ignores this error: the first one is reported.
                 let _ = std::fs::remove_dir_all(&dir);
@@ -141,7 +137,7 @@ impl Checkpoints {
         let _all = self.lock_all()?;
         let (new, kept): (Vec<_>, Vec<_>) =
             self.all()?.into_iter().partition(|(name, _)| name.starts_with(NEW_PREFIX));
-        for (name, _) in kept.into_iter().skip(MAX_CHECKPOINTS - 1).chain(new) {
+        for (name, _) in kept.into_iter().skip(MAX_CHECKPOINTS).chain(new) {
             let dir = self.0.join(name);
             // A locked checkpoint is in use.
             if let Some(_lock) = try_lock(&dir)? {
@@ -195,7 +191,7 @@ impl Checkpoint {
         &self.before.not_copied
     }
 
-    /// Assigns the checkpoint to the run with this id.
+    /// Assigns the checkpoint to the run with this id, and removes the oldest checkpoints.
     ///
     /// # Errors
     /// Returns [`CheckpointError`] if the checkpoint cannot be renamed.
@@ -203,6 +199,10 @@ impl Checkpoint {
         let dir = self.dir.with_file_name(run);
         std::fs::rename(&self.dir, &dir).map_err(io_error(&dir))?;
         self.dir = dir;
+        if let Some(all) = self.dir.parent() {
+            // If this fails, the next checkpoint removes the rest.
+            let _ = Checkpoints(all.to_owned()).remove_old();
+        }
         Ok(())
     }
 
@@ -273,7 +273,8 @@ impl Checkpoint {
         let folder = &self.before.info.folder;
         let failed = |error: Errno| io_error(folder)(error.into());
         let tree = Tree::open(Path::new(folder)).map_err(failed)?;
-        if tree.identity().map_err(failed)? != self.before.identity {
+        let (identity, file_system) = (tree.identity().map_err(failed)?, tree.file_system().map_err(failed)?);
+        if !self.before.is_folder(identity, file_system) {
             return Err(CheckpointError::DifferentFolder(folder.clone()));
         }
         Ok(tree)

@@ -3,7 +3,8 @@
 use crate::MAX_PATHS_LEN;
 use crate::record::NotCopied;
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, readlinkat, statat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatvfs, openat, openat2,
+    readlinkat, statat,
 };
 use rustix::io::Errno;
 use std::fs::File;
@@ -39,6 +40,11 @@ impl Tree {
     /// Returns the folder's device and inode number.
     pub(crate) fn identity(&self) -> Result<(u64, u64), Errno> {
         fstat(&self.0).map(|stat| (stat.st_dev, stat.st_ino))
+    }
+
+    /// Returns the id of the folder's file system, or 0 if the file system has none.
+    pub(crate) fn file_system(&self) -> Result<u64, Errno> {
+        fstatvfs(&self.0).map(|file_system| file_system.f_fsid)
     }
 
     /// Opens a path beneath the folder.

@@ -23,6 +23,7 @@ use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{RunAsk, RunHello, RunProfileChoice};
 use ironcurtain_sandbox::Signals;
 use ironcurtain_sandbox::run_link::{RunLink, RunTerminal};
+use ironcurtain_visible as visible;
 use program_terminal::ProgramTerminal;
 use question_terminal::QuestionTerminal;
 use relay::{Relay, RelayState};
@@ -121,6 +122,11 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     let checkpoint = options.checkpoint.then(|| RunCheckpoint::take(&home, Path::new(&cwd))).transpose()?;
     let is_terminal = [io::stdin().is_terminal(), io::stdout().is_terminal(), io::stderr().is_terminal()];
     let is_shown = !options.quiet && (options.verbose || is_terminal[2]);
+    if let Some(line) = checkpoint.as_ref().and_then(RunCheckpoint::gaps)
+        && is_shown
+    {
+        screen.note(&format!("ironcurtain: {line}"))?;
+    }
     // Another program may use the terminal's input, as in `ironcurtain run -- PROGRAM | less`.
     let is_shared = !(is_terminal[0] && is_terminal[1]);
     let user = UserTerminal::find(is_shared).context("failed to open the terminal")?;
@@ -169,9 +175,12 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
         state: RelayState::new(foreground),
     };
     let (status, learned) = relay.serve()?;
-    if let Some(line) = checkpoint.map(RunCheckpoint::finish)
-        && is_shown
-    {
+    let (line, is_needed) = match checkpoint.map(RunCheckpoint::finish) {
+        None => (String::new(), false),
+        Some(Ok(line)) => (line, is_shown),
+        Some(Err(problem)) => (visible::line(&format!("{problem:#}")), true),
+    };
+    if is_needed {
         // Ignores the error, which could not be reported.
         let _ = writeln!(io::stderr(), "ironcurtain: {line}");
     }

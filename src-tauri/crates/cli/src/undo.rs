@@ -48,7 +48,10 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     if !screen.is_json() {
         screen.show(&out, &listed)?;
     }
-    let question = format!("Restore {}? The current content will be lost.", counted(selected.len(), "path"));
+    let question = format!(
+        "Restore {}? The current content will be lost, including changes that you made during the run.",
+        counted(selected.len(), "path")
+    );
     if !options.yes && !screen.confirmed(&question)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -56,7 +59,7 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     let mut record = |failed| record(&mut connection, id, &checkpoint, (selected.len(), failed));
     record(None)?;
     let restored = checkpoint.restore(&selected)?;
-    record(Some(restored.failed.len())).context("the paths were restored, but that was not recorded")?;
+    let recorded = record(Some(restored.failed.len()));
     let mut out = TextLines::default();
     out.line(format_args!("Restored {}.", counted(restored.count, "path")));
     for failed in &restored.failed {
@@ -67,7 +70,11 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
         "restored": restored.count,
         "failed": restored.failed.iter().map(failed).collect::<Value>(),
     });
+    if changes.not_copied.iter().any(|item| selected.iter().any(|change| change.path == item.path)) {
+        out.line("Folders that could not be read were among them. To compare their content, run this command again.");
+    }
     screen.show(&out, &value)?;
+    recorded.context("this result was not recorded in the audit log")?;
     Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -107,7 +114,12 @@ fn list(checkpoints: &Checkpoints, screen: Screen) -> anyhow::Result<ExitCode> {
 }
 
 fn is_selected(options: &UndoArguments, change: &Change) -> bool {
-    (options.git || !change.is_in_git) && (options.later || !change.is_later)
+    (options.git || !change.is_in_repository) && (options.later || !change.is_later)
+}
+
+/// Returns `true` if a change stays only because `--later` is missing.
+fn is_kept_as_later(options: &UndoArguments, change: &Change) -> bool {
+    change.is_later && !options.later && (options.git || !change.is_in_repository)
 }
 
 fn text(
@@ -123,21 +135,20 @@ fn text(
     if selected.is_empty() {
         out.line("  nothing to restore");
     }
-    let later: Vec<&Change> =
-        changes.all.iter().filter(|change| change.is_later && !change.is_in_git && !options.later).collect();
+    let later: Vec<&Change> = changes.all.iter().filter(|change| is_kept_as_later(options, change)).collect();
     if !later.is_empty() {
         out.line(if changes.is_finished {
-            "These changed after the run ended, and stay. To restore them too, add --later:"
+            "These may have changed after the run ended, and stay. To restore them too, add --later:"
         } else {
             "The end of the run is not recorded, so its changes cannot be distinguished from later ones. To restore them, add --later:"
         });
         list_most(&mut out, later.into_iter().map(line));
     }
-    let in_git = changes.all.iter().filter(|change| change.is_in_git).count();
-    if in_git > 0 && !options.git {
-        let paths = counted(in_git, "path");
+    let in_repository = changes.all.iter().filter(|change| change.is_in_repository).count();
+    if in_repository > 0 && !options.git {
+        let paths = counted(in_repository, "path");
         out.line(format_args!(
-            "The repository's own state (.git) differs in {paths}, and stays. To restore it too, add --git."
+            "The repository's own state (such as .git) differs in {paths}, and stays. To restore it too, add --git."
         ));
     }
     let uncovered = changes.not_copied.iter().map(|item| {
@@ -176,7 +187,7 @@ fn value(change: &Change, selected: &[Change]) -> Value {
         "path": change.path,
         "kind": kind_name(change.kind),
         "later": change.is_later,
-        "git": change.is_in_git,
+        "git": change.is_in_repository,
         "selected": selected.contains(change),
     })
 }

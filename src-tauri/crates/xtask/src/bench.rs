@@ -175,7 +175,7 @@ The bare relay copies from pipe to pipe without parsing, which is the minimum co
 In the throughput rows, client, server and relay share the processors, and IronCurtain additionally judges, records and
 sandboxes. Its cost is large compared with the built-in server, which needs about 12 us of the 44 us per call, and small
 compared with the reference server in Node.js. A single call consists mostly of wake-ups, whose cost varies twofold between
-runs on this virtual machine: a direct call took 57 to 122 us, and IronCurtain added 56 to 118 us.
+runs on this virtual machine: a direct call took 57 to 136 us, and IronCurtain added 56 to 145 us.
 
 The last table has ordinary commands in `ironcurtain run`: in its working folder, which is mounted, and in a folder that the
 user allowed it to read, whose files IronCurtain serves. Figures are medians of five runs. Each run starts without cached files

@@ -1,6 +1,7 @@
 //! Checkpoint of a run, taken before the run starts and completed after it has exited.
 
-use anyhow::bail;
+use crate::text_lines::counted;
+use anyhow::{Context, bail};
 use ironcurtain_checkpoint::{Checkpoint, Checkpoints};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicySnapshot, Servers};
@@ -35,15 +36,30 @@ impl RunCheckpoint {
         Ok(self)
     }
 
+    /// Returns a line for the user about the paths that the checkpoint does not cover, if there are any.
+    pub fn gaps(&self) -> Option<String> {
+        let not_copied = self.checkpoint.as_ref()?.not_copied();
+        let first = not_copied.first()?;
+        let path = if first.path.is_empty() { "the folder itself" } else { &first.path };
+        let (count, example) = (counted(not_copied.len(), "path"), format!("{path}: {}", first.why));
+        Some(format!("the checkpoint does not cover {count}, such as {}", visible::line(&example)))
+    }
+
     /// Records the folder's final state and returns a line for the user.
-    pub fn finish(mut self) -> String {
+    ///
+    /// # Errors
+    /// Returns an error if the state cannot be recorded. The run's changes then cannot be distinguished from later ones.
+    pub fn finish(mut self) -> anyhow::Result<String> {
         let (checkpoint, run) = (self.checkpoint.take(), self.run.take().unwrap_or_default());
-        match checkpoint.as_ref().map(Checkpoint::finish) {
-            Some(Ok(())) | None => format!("ironcurtain undo {} restores the folder", visible::line(&run)),
-            Some(Err(problem)) => {
-                format!("failed to record what the run left: {}", visible::line(&problem.to_string()))
-            }
+        let uncovered = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.not_copied().len());
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.finish().context("failed to record what the run left")?;
         }
+        let except = match uncovered {
+            0 => String::new(),
+            count => format!(", except {} that the checkpoint does not cover", counted(count, "path")),
+        };
+        Ok(format!("ironcurtain undo {} restores the folder{except}", visible::line(&run)))
     }
 }
 
