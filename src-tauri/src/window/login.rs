@@ -11,7 +11,7 @@ use ironcurtain_admin::login::{
 };
 use ironcurtain_config::Servers;
 use ironcurtain_secrets::{Secret, SecretFileError};
-use ironcurtain_server::process::{self, LogoutResult, store_login};
+use ironcurtain_server::process::{self, LogoutResult, revoke_unless_stored, store_login};
 use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -92,18 +92,22 @@ pub(super) async fn log_in(state: &AppState, number: u32) -> Result<Option<Strin
     };
     // Nothing is sent: the login is cancelled when the sender is dropped.
     let performed = plan.perform(open_in_browser, async { drop(cancelled.await) }).await;
-    state.logins.lock().waiting.remove(&number);
+    let is_cancelled = state.logins.lock().waiting.remove(&number).is_none();
     let NewLogin { server, login } = match performed {
         Err(LogInError::Cancelled) => return Ok(None),
         performed => performed.map_err(CommandError::refused)?,
     };
+    if is_cancelled {
+        revoke_unless_stored(&secrets, (&server.name, server.remote.as_ref()), &login).await;
+        return Ok(None);
+    }
     let stored = store_login(&secrets, (&server.name, server.remote.as_ref()), login).await;
     stored.map_err(CommandError::refused)?;
     let name = visible::line(&server.name);
     Ok(Some(format!("You are logged in to {name}. Running sessions use the login from now on.")))
 }
 
-/// Cancels a login that is waiting for the browser. Does nothing if the browser has returned to IronCurtain.
+/// Cancels a login. Does nothing once the login is being stored.
 pub(super) async fn cancel_login(state: &AppState, number: u32) -> Result<(), CommandError> {
     state.logins.lock().waiting.remove(&number);
     Ok(())

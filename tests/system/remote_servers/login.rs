@@ -362,7 +362,7 @@ fn adding_a_server_with_a_token_does_not_ask_for_a_login() {
     terminal.types("t0ken\n");
     terminal.shows("to read its list of tools? [y/N]");
     terminal.types("y\n");
-    terminal.shows("Its tools can be listed once it gets its token");
+    terminal.shows("Its tools can be listed when an agent uses it");
     terminal.shows("Add it as `other`? [y/N]");
     terminal.types("y\n");
     terminal.shows("Added `other`");

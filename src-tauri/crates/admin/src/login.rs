@@ -228,12 +228,14 @@ impl LoginPlan {
             () = &mut cancelled => return Err(LogInError::Cancelled),
             redirected = redirected => redirected?,
         };
-        let login = started.finish(callback).await?.with_id(&id);
-        let refusal = if cancelled.now_or_never().is_some() {
-            Some(LogInError::Cancelled)
-        } else {
-            check_entry(&home, &server).err()
+        let finished = started.finish(callback).await;
+        let is_cancelled = cancelled.now_or_never().is_some();
+        let login = match finished {
+            Err(_) if is_cancelled => return Err(LogInError::Cancelled),
+            finished => finished?.with_id(&id),
         };
+        let refusal =
+            if is_cancelled { Some(LogInError::Cancelled) } else { check_entry(&home, &server).err() };
         if let Some(refusal) = refusal {
             revoke_unused(&logins, (&server.name, server.remote.as_ref()), &login).await;
             return Err(refusal);
@@ -257,7 +259,11 @@ fn check_entry(home: &Home, server: &Server) -> Result<(), LogInError> {
 async fn stored_client(logins: &Logins, name: &str, url: &Url) -> Result<Option<ClientChoice>, SecretError> {
     let is_for_url = logins.record(name).is_some_and(|record| record.url == url.as_str());
     let (logins, name) = (logins.clone(), name.to_owned());
-    let tokens = match with_unlock_timeout(move || logins.stored_tokens(&name)).await {
+    let read = move || {
+        logins.unlock_keyring()?;
+        logins.stored_tokens(&name)
+    };
+    let tokens = match with_unlock_timeout(read).await {
         Err(SecretError::File(SecretFileError::Locked(_))) => None,
         tokens => tokens?.filter(|_| is_for_url),
     };

@@ -99,7 +99,7 @@ pub enum SecretFileError {
     LoginInUse {
         /// Name of the server.
         server: String,
-        /// Time that was waited.
+        /// Time limit for the lock.
         timeout: Duration,
     },
     /// The file has no secret with this name.

@@ -58,6 +58,22 @@ impl Keyring {
         if is_locked { Ok(None) } else { Self::open(section).map(Some) }
     }
 
+    /// Asks the user to unlock the keyring if it is locked. Does nothing if it has no collection yet.
+    ///
+    /// # Errors
+    /// Returns [`SecretError::NoKeyring`] if no Secret Service answers, or [`SecretError::Locked`] if the user did not unlock
+    /// the keyring.
+    pub fn unlock() -> Result<(), SecretError> {
+        let no_keyring = |problem: secret_service::Error| SecretError::NoKeyring(problem.to_string());
+        let locked = |problem: secret_service::Error| SecretError::Locked(problem.to_string());
+        let service = SecretService::connect(EncryptionType::Plain).map_err(no_keyring)?;
+        let Ok(collection) = service.get_default_collection() else { return Ok(()) };
+        if collection.is_locked().map_err(locked)? {
+            collection.unlock().map_err(locked)?;
+        }
+        Ok(())
+    }
+
     /// Returns the secret with this name.
     ///
     /// # Errors

@@ -157,6 +157,15 @@ impl Logins {
         Ok(LoginLock(file))
     }
 
+    /// Asks the user to unlock the keyring if it is locked, so that tokens can be stored without a question afterwards. Does
+    /// nothing if the encrypted file is used.
+    ///
+    /// # Errors
+    /// Returns [`SecretError`] if there is no keyring, or if the user did not unlock it.
+    pub fn unlock_keyring(&self) -> Result<(), SecretError> {
+        self.store.unlock_keyring()
+    }
+
     /// Returns the tokens for a server even if they are from an earlier login, or `None` if there are no tokens.
     ///
     /// # Errors
@@ -192,9 +201,12 @@ impl Logins {
                 Some(replaced) => self.store.set(&name, replaced),
                 None => self.store.remove(&name),
             };
-            let _ = change(&self.list, |all: &mut BTreeMap<String, LoginRecord>| match previous {
-                Some(previous) => drop(all.insert(server.to_owned(), previous)),
-                None => drop(all.remove(server)),
+            let _ = change(&self.list, |all: &mut BTreeMap<String, LoginRecord>| {
+                // The user may have logged out in the meantime.
+                if all.get(server).is_some_and(|listed| listed.id == record.id) {
+                    all.remove(server);
+                    all.extend(previous.map(|previous| (server.to_owned(), previous)));
+                }
             });
         }
         inserted

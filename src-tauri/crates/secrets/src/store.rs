@@ -104,6 +104,14 @@ impl SecretStore {
         *self.lock_open_file() = None;
     }
 
+    /// Asks the user to unlock the keyring if it is locked. Does nothing if the encrypted file is used.
+    ///
+    /// # Errors
+    /// Returns [`SecretError`] if there is no keyring, or if the user did not unlock it.
+    pub(super) fn unlock_keyring(&self) -> Result<(), SecretError> {
+        if file_exists(&self.path)? { Ok(()) } else { Keyring::unlock() }
+    }
+
     /// Returns the secret with this name.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ use ironcurtain_admin::install::{Installer, install_from, is_packaged, sweep};
 use ironcurtain_admin::server_summary::{TrialNotice, UnannotatedCalls, reach};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{PolicyFiles, Server, Servers};
+use ironcurtain_config::{PolicyFiles, RemoteServer, Server, Servers};
 use ironcurtain_consent::definition::hints;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -244,17 +244,20 @@ impl AddCommand<'_> {
     /// error.
     fn check_failure(&mut self, problem: InspectError) -> anyhow::Result<()> {
         let server = self.servers_and_server()?.1;
-        if let InspectError::NeedsLogin(why) = &problem {
-            if server.remote.as_ref().is_some_and(|remote| !remote.uses_login()) {
-                // The trial was refused because it does not send the `Authorization` header of the entry.
-                return self
-                    .screen
-                    .note("Its tools can be listed once it gets its token, when an agent uses it.");
+        let has_secrets = !server.secret_names().is_empty();
+        let uses_login = server.remote.as_ref().is_some_and(RemoteServer::uses_login);
+        if let InspectError::NeedsLogin(why) = &problem
+            && (has_secrets || uses_login)
+        {
+            if has_secrets {
+                return self.screen.note(
+                    "Its tools can be listed when an agent uses it, because this trial does not send its secrets.",
+                );
             }
             self.needs_login = true;
             return self.screen.note(&format!("Its tools can be listed once you are logged in: {why}"));
         }
-        if server.secret_names().is_empty() {
+        if !has_secrets {
             return Err(problem.into());
         }
         self.screen.note(&format!("It could not list its tools without its secrets: {problem}"))

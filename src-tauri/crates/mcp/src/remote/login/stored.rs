@@ -83,6 +83,12 @@ impl StoredLogin {
         std::iter::once(&self.access_token).chain(others).map(String::as_str)
     }
 
+    /// Returns the id of the client.
+    #[must_use]
+    pub fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
     /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> &str {

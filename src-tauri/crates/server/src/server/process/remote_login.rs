@@ -30,7 +30,8 @@ pub fn login_server(name: &str, server: &RemoteServer, dial: Dial) -> LoginServe
 }
 
 /// Returns `true` if another login may share the OAuth grant of this login, so that revoking the tokens of one could end
-/// the other. Only logins of the user's own client can share a grant. If the list cannot be read, assumes that they do.
+/// the other. Only logins of the user's own client can share a grant. If the list cannot be read, the
+/// grant is assumed to be shared.
 pub(super) fn may_share_grant(logins: &Logins, login: &StoredLogin) -> bool {
     let others = || logins.all().map(|all| all.into_values().filter(|record| record.id != login.id()));
     let is_shared =

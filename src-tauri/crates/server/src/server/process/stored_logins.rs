@@ -1,7 +1,7 @@
 //! Stores logins to remote servers, ends them, and revokes tokens that are no longer used.
 //!
-//! - Each change first reads the stored tokens, because only that can wait for the user to unlock the keyring. If the user
-//!   does not, nothing has been changed.
+//! - Each change first unlocks the keyring or reads the stored tokens, because only that waits for the user. If the user
+//!   does not unlock the keyring, nothing has been changed.
 
 use super::remote_login::{login_server, may_share_grant};
 use super::standalone::unrecorded;
@@ -43,7 +43,9 @@ pub async fn store_login(
             return Err(problem);
         }
     };
-    if let Some(replaced) = replaced.and_then(|tokens| StoredLogin::parse(tokens.reveal())) {
+    let replaced = replaced.and_then(|tokens| StoredLogin::parse(tokens.reveal()));
+    // An authorization server may give the same client to each registration, so that both logins share a grant.
+    if let Some(replaced) = replaced.filter(|replaced| replaced.client_id() != login.client_id()) {
         revoke_unused(&logins, (name, remote), &replaced).await;
     }
     Ok(())
@@ -63,6 +65,8 @@ pub async fn revoke_unless_stored(
 
 /// Stores a login, and returns the tokens that it replaces.
 async fn save(logins: &Logins, name: &str, login: &StoredLogin) -> Result<Option<Secret>, SecretError> {
+    let keyring = logins.clone();
+    with_unlock_timeout(move || keyring.unlock_keyring()).await?;
     let (lock, replaced) = locked_tokens(logins, name).await?;
     let mut record = LoginRecord::new(login.id(), login.url(), login.issuer(), login.scopes());
     record.expires_at = login.login_expires_at();
@@ -121,7 +125,7 @@ pub async fn remove_tokens(
     Ok(mark.map(|mark| LogoutResult { issuer: mark.issuer, is_revoked }))
 }
 
-/// Removes a server's tokens unless they belong to the login in the list. Returns the login that they were from.
+/// Removes a server's tokens unless they belong to the login in the list. Returns the login to which they belonged.
 async fn remove_ended(logins: &Logins, name: &str) -> Result<Option<StoredLogin>, SecretError> {
     let (lock, tokens) = locked_tokens(logins, name).await?;
     let Some(tokens) = tokens else { return Ok(None) };
@@ -207,10 +211,10 @@ mod tests {
         }
 
         fn login(&self, number: u32, is_own_client: bool) -> StoredLogin {
-            let base = &self.base;
+            let (base, client) = (&self.base, if is_own_client { 0 } else { number });
             let text = format!(
                 r#"{{"id":"{number}","url":"{base}/mcp","resource":"{base}/mcp","issuer":"{base}","authorizationEndpoint":"{base}/a",
-                "tokenEndpoint":"{base}/t","tokenEndpointAuthMethods":[],"revocationEndpoint":"{base}/revoke","clientId":"c",
+                "tokenEndpoint":"{base}/t","tokenEndpointAuthMethods":[],"revocationEndpoint":"{base}/revoke","clientId":"client-{client}",
                 "clientSecret":null,"isOwnClient":{is_own_client},"scopes":[],"accessToken":"access-{number}",
                 "refreshToken":"refresh-{number}","expiresAt":null}}"#
             );
