@@ -276,6 +276,7 @@ fn signals_reach_the_program_and_its_status_is_returned() {
     kill_process(pid(run.pid()), Signal::TERM).unwrap();
     desk.terminal.shows("caught\r\n");
     assert_eq!(run.wait(), 3);
+    eventually("the run is over", TIMEOUT, || desk.world.sessions().is_empty());
     // Repeats the test without a terminal.
     let mut command = self::run(&desk.world.ours(), &desk.world.path("project"), &[], &["sleep", "1000"]);
     let mut run = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
