@@ -5,6 +5,7 @@ use crate::runs::Shell;
 use crate::world::{World, eventually, programs};
 use serde_json::Value;
 use std::fs::read_to_string;
+use std::os::unix::net::UnixListener;
 use std::process::{Command, Output};
 
 fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
@@ -35,8 +36,7 @@ fn changes_of_a_run_are_listed_and_undone() {
     let world = World::new();
     world.file("project/own", "own\n");
     world.file("project/.git/HEAD", "ref: refs/heads/main\n");
-    let script =
-        "echo changed > own; echo new > new; mkdir -p sub; echo x > sub/x; echo y > .git/HEAD; exit 3";
+    let script = "echo changed > own; echo new > new; mkdir -p sub .git/objects; echo x | tee sub/x > .git/objects/x; echo y > .git/HEAD; exit 3";
     let (status, said) = run(&world, script);
     assert_eq!(status, Some(3));
     let checkpoints = checkpoints(&world);
@@ -54,6 +54,7 @@ fn changes_of_a_run_are_listed_and_undone() {
         "  created  sub/x\n",
         "add --later:\n  created  later\n",
         "(such as .git) differs in 1 path, and stays",
+        "The run created 2 Git objects that stay, because later commits may need them.\n",
         "own:\n  | @@ -1 +1 @@\n  | -own\n  | +changed\n",
         "no terminal to confirm on",
     ] {
@@ -78,9 +79,25 @@ fn changes_of_a_run_are_listed_and_undone() {
     let (_, said) = command(&world, &["undo", id, "--yes", "--git"]);
     assert!(said.ends_with("Restored 1 path.\n"), "{said}");
     assert_eq!(read_to_string(world.path("project/.git/HEAD")).unwrap(), "ref: refs/heads/main\n");
+    assert_eq!(read_to_string(world.path("project/.git/objects/x")).unwrap(), "x\n");
     assert_eq!(command(&world, &["undo", id, "--forget"]).0, Some(0));
     let (status, said) = command(&world, &["undo", id]);
     assert!(status == Some(1) && said.contains("unknown checkpoint"), "{said}");
+}
+
+#[test]
+fn paths_that_the_checkpoint_does_not_cover_are_named_before_and_after_the_run() {
+    let world = World::new();
+    world.file("project/own", "own\n");
+    let _socket = UnixListener::bind(world.path("project/socket")).unwrap();
+    let (status, said) = run(&world, "echo started");
+    assert_eq!(status, Some(0), "{said}");
+    let why = "ironcurtain: the checkpoint does not cover 1 path, such as socket: it is a pipe, a socket or a device\n";
+    assert!(said.contains(why), "{said}");
+    assert!(
+        said.ends_with(" restores the folder, except 1 path that the checkpoint does not cover\n"),
+        "{said}"
+    );
 }
 
 #[test]

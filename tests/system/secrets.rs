@@ -32,7 +32,7 @@ pub const UNLOCKED: &str = r#"
     exec "$0" "$@""#;
 
 /// Like [`UNLOCKED`], but locks the keyring before running the command.
-const LOCKED: &str = r#"
+pub const LOCKED: &str = r#"
     printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
     IRONCURTAIN_HOME="$HOME/ic" "$IRONCURTAIN" secrets set api < "$HOME/../secret"
     dbus-send --session --print-reply --dest=org.freedesktop.secrets /org/freedesktop/secrets \

@@ -1,9 +1,8 @@
 """A server and an authorization server that use the Python SDK. Users log in without a password.
 
-Prints its port. `/tokens` lists all codes and tokens, `/valid` lists the valid tokens, `/expire` expires the access tokens, and
-`/revoke` revokes all tokens. `/announce` sends a log
-message to the client that last called a tool. `/outage` makes renewals fail and cuts the open streams, `/failed` counts
-the failed renewals, and `/recovery` ends the outage.
+Prints its port. `/tokens` lists all codes and tokens, `/valid` lists the valid tokens, `/expire` expires the access
+tokens, and `/revoke` revokes all tokens. `/announce` sends a log message to the client that last called a tool. `/outage`
+makes renewals fail and cuts the open streams, `/failed` counts the failed renewals, and `/recovery` ends the outage.
 """
 
 import asyncio

@@ -1,8 +1,11 @@
 //! Tests logins to a server that uses the Python SDK: logging in on a terminal, token renewal by a session, and logging
 //! out.
 
+mod adding;
+mod cancelling;
 mod keyring;
 mod oidc;
+mod streams;
 
 use super::world;
 use crate::client::TIMEOUT;
@@ -270,51 +273,6 @@ fn logging_in_again_revokes_the_previous_tokens() {
 }
 
 #[test]
-fn nothing_is_received_on_a_stream_after_its_login_has_ended() {
-    let host = LoginHost::start();
-    let world = world_of(&json!({ "url": host.url() }));
-    log_in(command(&world, &[]));
-    let mut client = world.connect("far");
-    let message = |text: &'static str| move |message: &Value| message["params"]["data"] == text;
-    client.say("hello").ok();
-    host.control("/announce?text=before");
-    client.wait_for(message("before"));
-    let out = run(&world.ours(), &["servers", "logout", "far"], "");
-    assert!(out.0, "{out:?}");
-    host.control("/announce?text=secret");
-    log_in(command(&world, &[]));
-    client.say("back").ok();
-    // The new stream is opened only after the message above was discarded.
-    let mut announced = 0;
-    eventually("a message arrives on the new stream", TIMEOUT, || {
-        announced += 1;
-        host.control("/announce?text=after");
-        client.has(message("after"))
-    });
-    assert!(!client.has(message("secret")), "after {announced} messages");
-}
-
-#[test]
-fn a_short_outage_of_the_authorization_server_does_not_end_the_stream() {
-    let host = LoginHost::start();
-    let world = world_of(&json!({ "url": host.url() }));
-    log_in(command(&world, &[]));
-    let mut client = world.connect("far");
-    let message = |text: &'static str| move |message: &Value| message["params"]["data"] == text;
-    client.say("hello").ok();
-    host.control("/announce?text=before");
-    client.wait_for(message("before"));
-    host.control("/expire");
-    host.control("/outage");
-    eventually("a renewal has failed", TIMEOUT, || host.control("/failed") != "0");
-    host.control("/recovery");
-    eventually("a message arrives on a new stream", TIMEOUT, || {
-        host.control("/announce?text=after");
-        client.has(message("after"))
-    });
-}
-
-#[test]
 fn login_registers_and_opens_nothing_without_confirmation() {
     let host = LoginHost::start();
     let world = world_of(&json!({ "url": host.url() }));
@@ -329,46 +287,6 @@ fn login_registers_and_opens_nothing_without_confirmation() {
     assert!(!piped.0 && piped.1.contains("a login needs your answer: run this in a terminal"), "{piped:?}");
     log_in(command(&world, &[]));
     assert_eq!(world.connect("far").say("hello").ok(), "hello");
-}
-
-#[test]
-fn adding_a_server_that_needs_a_login_offers_the_login() {
-    let host = LoginHost::start();
-    let world = world_of(&json!({ "url": host.url() }));
-    let mut terminal = Terminal::new(40, 1000);
-    let started = terminal.start(&command(&world, &["servers", "add", &host.url(), "--name", "other"]));
-    terminal.shows("to read its list of tools? [y/N]");
-    terminal.types("y\n");
-    terminal.shows("Its tools can be listed once you are logged in");
-    terminal.shows("Add it as `other`? [y/N]");
-    terminal.types("y\n");
-    terminal.shows("Added `other`");
-    terminal.shows(&format!("Authorization server: {}", host.base()));
-    terminal.shows("in your browser, to log in for `other`? [y/N]");
-    terminal.types("\n");
-    terminal.shows("You are not logged in.");
-    assert_eq!(started.wait(), 0, "the server was added");
-    assert!(host.issued().is_empty());
-}
-
-#[test]
-fn adding_a_server_with_a_token_does_not_ask_for_a_login() {
-    let host = LoginHost::start();
-    let world = world_of(&json!({ "url": format!("{}/elsewhere", host.base()) }));
-    let mut terminal = Terminal::new(40, 1000);
-    let arguments = ["servers", "add", &host.url(), "--name", "other", "--token"];
-    let started = terminal.start(&command(&world, &arguments));
-    terminal.shows("Token for `other` (not shown): ");
-    terminal.types("t0ken\n");
-    terminal.shows("to read its list of tools? [y/N]");
-    terminal.types("y\n");
-    terminal.shows("Its tools can be listed when an agent uses it");
-    terminal.shows("Add it as `other`? [y/N]");
-    terminal.types("y\n");
-    terminal.shows("Added `other`");
-    assert_eq!(started.wait(), 0);
-    let shown = terminal.all();
-    assert!(!shown.contains("log in") && !shown.contains("t0ken"), "{shown}");
 }
 
 #[test]

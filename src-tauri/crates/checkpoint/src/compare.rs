@@ -47,6 +47,8 @@ pub struct Changes {
     pub all: Vec<Change>,
     /// Paths that the checkpoint does not cover. Changes to them are unknown.
     pub not_copied: Vec<NotCopied>,
+    /// Number of Git objects that the run created and that are not in `all`, because later commits may need them.
+    pub kept_objects: usize,
     /// `true` if the end of the run was recorded. Otherwise, the run's changes cannot be distinguished from later ones.
     pub is_finished: bool,
 }
@@ -139,44 +141,48 @@ pub(crate) fn compare(
             now: PathState::from_stat(stat),
         });
     }
-    keep_needed_objects(before, &mut all);
-    Ok(Changes { all, not_copied, is_finished: after.is_some() })
+    let kept_objects = keep_needed_objects(before, &mut all);
+    Ok(Changes { all, not_copied, kept_objects, is_finished: after.is_some() })
 }
 
 /// Folders in which version control programs keep a repository.
 const REPOSITORIES: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
 /// Removes the Git objects that the run created from the changes, unless the run created the whole repository and nothing
-/// in it has changed since. Later commits may need these objects, and objects that nothing needs are harmless.
-fn keep_needed_objects(before: &Before, all: &mut Vec<Change>) {
-    let is_below =
-        |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    let objects = all.iter().filter(|change| change.kind == DifferenceKind::Created);
-    let repositories: BTreeSet<&str> =
-        objects.filter_map(|change| repository_of_object(&change.path)).collect();
-    let is_needed = |repository: &&str| {
-        before.entries.contains_key(*repository)
-            || all.iter().any(|change| change.is_later && is_below(&change.path, repository))
-    };
-    let needed: BTreeSet<String> = repositories.into_iter().filter(is_needed).map(str::to_owned).collect();
-    all.retain(|change| {
-        let repository = repository_of_object(&change.path);
-        change.kind != DifferenceKind::Created || !repository.is_some_and(|one| needed.contains(one))
+/// in it has changed since. Later commits may need these objects, and objects that nothing needs are harmless. Returns the
+/// number of removed changes.
+fn keep_needed_objects(before: &Before, all: &mut Vec<Change>) -> usize {
+    let later = all.iter().filter(|change| change.is_later);
+    let changed: BTreeSet<String> =
+        later.filter_map(|change| repository(&change.path)).map(|(folder, _)| folder.to_owned()).collect();
+    let count = all.len();
+    all.retain(|change| match repository(&change.path) {
+        Some((folder, rest)) if change.kind == DifferenceKind::Created && is_object(rest) => {
+            !before.entries.contains_key(folder) && !changed.contains(folder)
+        }
+        Some(_) | None => true,
     });
+    count - all.len()
 }
 
-/// Returns the folder of the Git repository whose object store contains this path, including submodules and bare
-/// repositories, or `None` if there is none. A ref can have the same name as the object store.
-fn repository_of_object(path: &str) -> Option<&str> {
-    let names = path.split('/').scan(0, |end, name| {
-        let start = *end;
-        *end = start + name.len() + 1;
-        Some((start + name.len(), name))
-    });
-    let mut names = names.skip_while(|(_, name)| !name.ends_with(".git") && !REPOSITORIES.contains(name));
-    let (end, _) = names.next()?;
-    let store = names.map(|(_, name)| name).find(|name| ["objects", "refs", "logs"].contains(name));
-    path.get(..end).filter(|_| store == Some("objects"))
+/// Splits a path into the folder of the outermost repository that contains it, such as `.git` or a bare repository, and the
+/// rest. Returns `None` if the path is not in a repository.
+fn repository(path: &str) -> Option<(&str, &str)> {
+    let mut end = 0;
+    for name in path.split('/') {
+        end += name.len();
+        if name.ends_with(".git") || REPOSITORIES.contains(&name) {
+            return Some((path.get(..end)?, path.get(end..)?.trim_start_matches('/')));
+        }
+        end += 1;
+    }
+    None
+}
+
+/// Returns `true` if a path in a repository is in an object store, including those of submodules. A ref can have the same
+/// name.
+fn is_object(rest: &str) -> bool {
+    rest.split('/').find(|name| ["objects", "refs", "logs"].contains(name)) == Some("objects")
 }
 
 /// Current entries in the folder.

@@ -6,13 +6,15 @@ use ironcurtain_checkpoint::{
     Checkpoint, CheckpointError, Checkpoints, DifferenceKind, MAX_BYTES, MAX_CHECKPOINTS,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{getgid, getuid};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -224,11 +226,13 @@ fn objects_that_the_run_created_stay_because_later_commits_may_need_them() {
         ("objects", false),
     ];
     assert_eq!(marked, expected, "a repository that the run created is removed as a whole");
+    assert_eq!(changes.kept_objects, 1);
     // The user commits to the repository that the run created.
     fs::write(fixture.inside("bare.git/HEAD"), "by the user").unwrap();
     let changes = taken.changes().unwrap();
     let paths: Vec<_> = changes.all.iter().map(|change| change.path.as_str()).collect();
     assert_eq!(paths, [".git/refs/heads/objects", ".hg/store/x", "bare.git", "bare.git/HEAD", "objects"]);
+    assert_eq!(changes.kept_objects, 3);
 }
 
 /// Takes away the privilege of root to access every file.
@@ -276,6 +280,29 @@ fn a_run_cannot_prevent_restoring_by_making_paths_unreadable() {
     assert!(restored.failed.is_empty() && restored.count == 2, "{restored:?}");
     assert_eq!(fs::read_to_string(fixture.inside("src/b")).unwrap(), "b");
     assert_eq!(fs::metadata(fixture.inside("src")).unwrap().permissions().mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn a_restored_file_keeps_its_group_or_gives_no_group_access() {
+    // Only root can create a file of a group to which it does not belong.
+    let group = if getuid().is_root() { 54_321 } else { getgid().as_raw() };
+    let fixture = Fixture::new();
+    chown(fixture.inside("src/b"), None, Some(group)).unwrap();
+    fs::set_permissions(fixture.inside("src/b"), Permissions::from_mode(0o2640)).unwrap();
+    let taken = fixture.take();
+    let restored = || {
+        fs::write(fixture.inside("src/b"), "by the run").unwrap();
+        assert!(taken.restore(&taken.changes().unwrap().all).unwrap().failed.is_empty());
+        let metadata = fs::metadata(fixture.inside("src/b")).unwrap();
+        (metadata.gid(), metadata.mode() & 0o7777)
+    };
+    assert_eq!(restored(), (group, 0o2640));
+    if getuid().is_root() {
+        let mut sets = capabilities(None).unwrap();
+        sets.effective.remove(CapabilitySet::CHOWN);
+        set_capabilities(None, sets).unwrap();
+        assert_eq!(restored(), (getgid().as_raw(), 0o600));
+    }
 }
 
 #[test]
@@ -342,11 +369,14 @@ fn checkpoints_are_bounded() {
     assert!(matches!(refused, CheckpointError::TooLarge(_)), "{refused}");
     assert_eq!(fs::read_dir(fixture.0.path().join("checkpoints")).unwrap().count(), 0);
     fs::remove_file(fixture.inside("large")).unwrap();
+    let kept = || fixture.all().list().unwrap().into_iter().map(|(id, _)| id).collect::<Vec<_>>();
     for number in 0..MAX_CHECKPOINTS + 2 {
+        let before = kept();
         let mut taken = fixture.all().create(&fixture.inside("")).unwrap();
+        assert_eq!(kept(), before, "a run that has not started removes no checkpoint");
         taken.assign_to_run(&format!("run{number}")).unwrap();
     }
-    let kept: Vec<String> = fixture.all().list().unwrap().into_iter().map(|(id, _)| id).collect();
+    let kept = kept();
     assert_eq!(kept.len(), MAX_CHECKPOINTS, "{kept:?}");
     assert!(!kept.contains(&"run0".to_owned()) && kept.contains(&format!("run{}", MAX_CHECKPOINTS + 1)));
 }
@@ -358,6 +388,24 @@ fn only_a_checkpoint_of_the_same_folder_is_used() {
     for id in ["", "..", "../folder", "run/files", "new-run", "other"] {
         assert!(matches!(fixture.all().open(id), Err(CheckpointError::Unknown(_))), "{id}");
     }
+    // A disk can get another device number at a restart, but it keeps the id of its file system.
+    drop(taken);
+    let record = fixture.0.path().join("checkpoints/run/before.json");
+    let written: Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
+    let with = |device: u64, file_system: u64| {
+        let mut changed = written.clone();
+        changed["identity"][0] = device.into();
+        changed["file_system"] = file_system.into();
+        fs::write(&record, changed.to_string()).unwrap();
+        fixture.all().open("run").unwrap().changes()
+    };
+    let own = written["file_system"].as_u64().unwrap();
+    assert_ne!(own, 0, "the test needs a file system with an id");
+    assert!(with(1, own).is_ok());
+    assert!(matches!(with(1, own + 1), Err(CheckpointError::DifferentFolder(_))));
+    fs::write(&record, written.to_string()).unwrap();
+    let taken = fixture.all().open("run").unwrap();
+
     fs::rename(fixture.inside(""), fixture.0.path().join("moved")).unwrap();
     fs::create_dir(fixture.inside("")).unwrap();
     assert!(matches!(taken.changes(), Err(CheckpointError::DifferentFolder(_))));

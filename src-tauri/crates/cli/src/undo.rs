@@ -10,6 +10,7 @@ use ironcurtain_config::home::Home;
 use ironcurtain_daemon::time_of_day;
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 /// Maximum number of paths listed per group.
@@ -38,7 +39,8 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     let listed = json!({
         "folder": checkpoint.info().folder,
         "complete": changes.is_finished,
-        "changes": changes.all.iter().map(|change| value(change, &selected)).collect::<Value>(),
+        "keptObjects": changes.kept_objects,
+        "changes": changes.all.iter().map(|change| value(options, change)).collect::<Value>(),
         "notCovered": changes.not_copied.iter().map(|item| json!({ "path": item.path, "why": item.why })).collect::<Value>(),
     });
     if selected.is_empty() || screen.is_json() && !options.yes {
@@ -70,7 +72,8 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
         "restored": restored.count,
         "failed": restored.failed.iter().map(failed).collect::<Value>(),
     });
-    if changes.not_copied.iter().any(|item| selected.iter().any(|change| change.path == item.path)) {
+    let restored_paths: BTreeSet<&str> = selected.iter().map(|change| change.path.as_str()).collect();
+    if changes.not_copied.iter().any(|item| restored_paths.contains(item.path.as_str())) {
         out.line("Folders that could not be read were among them. To compare their content, run this command again.");
     }
     screen.show(&out, &value)?;
@@ -151,6 +154,10 @@ fn text(
             "The repository's own state (such as .git) differs in {paths}, and stays. To restore it too, add --git."
         ));
     }
+    if changes.kept_objects > 0 {
+        let objects = counted(changes.kept_objects, "Git object");
+        out.line(format_args!("The run created {objects} that stay, because later commits may need them."));
+    }
     let uncovered = changes.not_copied.iter().map(|item| {
         let path = if item.path.is_empty() { "the folder itself" } else { &item.path };
         format!("  ! not covered: {path}: {}", item.why)
@@ -182,12 +189,12 @@ fn kind_name(kind: DifferenceKind) -> &'static str {
     }
 }
 
-fn value(change: &Change, selected: &[Change]) -> Value {
+fn value(options: &UndoArguments, change: &Change) -> Value {
     json!({
         "path": change.path,
         "kind": kind_name(change.kind),
         "later": change.is_later,
         "git": change.is_in_repository,
-        "selected": selected.contains(change),
+        "selected": is_selected(options, change),
     })
 }

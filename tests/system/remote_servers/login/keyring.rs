@@ -1,7 +1,7 @@
 //! Tests a login whose tokens are in the desktop's keyring.
 
-use super::{LoginHost, command, log_in, world};
-use crate::secrets::{UNLOCKED, command_lines_with, files_with, on_a_bus, text};
+use super::{LoginHost, TypedLogin, command, log_in, world};
+use crate::secrets::{LOCKED, UNLOCKED, command_lines_with, files_with, on_a_bus, text};
 use crate::world::{World, programs};
 use ironcurtain_secrets::{SecretError, SecretName, SecretStore};
 use serde_json::json;
@@ -58,6 +58,22 @@ fn a_login_is_kept_in_the_keyring_until_its_server_is_removed() {
             assert!(kept().is_ok());
             assert!(run(&["servers", "logout", "far"]).contains("You were not logged in to `far`."));
             assert!(matches!(kept(), Err(SecretError::Missing(_))), "{:?}", kept().err());
+        },
+    );
+}
+
+#[test]
+fn a_login_with_a_locked_keyring_is_refused_before_the_browser_opens() {
+    on_a_bus(
+        "remote_servers::login::keyring::a_login_with_a_locked_keyring_is_refused_before_the_browser_opens",
+        LOCKED,
+        || {
+            let host = LoginHost::start();
+            let world = world(&json!({ "url": host.url() }));
+            let mut login = TypedLogin::start(with_keyring(&world, &[]));
+            login.terminal.shows("unlock it and try again");
+            assert_ne!(login.started.wait(), 0);
+            assert!(!login.terminal.all().contains("[y/N]") && host.issued().is_empty());
         },
     );
 }

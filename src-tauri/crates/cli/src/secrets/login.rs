@@ -4,12 +4,11 @@ use super::{confirm_file, create_file, store, unlock, unlocked_daemon, with_time
 use crate::screen::Screen;
 use anyhow::bail;
 use ironcurtain_admin::login::{NewLogin, StoredLogin};
+use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{RemoteServer, Servers};
 use ironcurtain_protocol::{EndedLoginView, Passphrase, Reply, Request};
 use ironcurtain_secrets::{Logins, SecretBackend, SecretStore};
 use ironcurtain_server::process::{LogoutResult, remove_tokens, revoke_unless_stored, store_login};
-use tokio::runtime::Runtime;
 
 /// Open store for a login.
 pub struct LoginStorage {
@@ -47,35 +46,34 @@ impl LoginStorage {
     /// Stores a login, and revokes the login that it replaces. Returns `true` if the trusted process can read the login, or
     /// `false` if the user must first unlock the encrypted file there.
     pub fn save(self, NewLogin { server, login }: NewLogin) -> anyhow::Result<bool> {
-        let (name, remote) = (server.name.as_str(), server.remote.as_ref());
+        let entry = (server.name.as_str(), server.remote.as_ref());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let stored = self.save_here_or_there(&runtime, (name, remote), &login);
-        if stored.is_err() {
-            runtime.block_on(revoke_unless_stored(&self.store, (name, remote), &login));
+        match self.save_in_daemon(entry.0, &login) {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(problem) => {
+                runtime.block_on(revoke_unless_stored(&self.store, entry, &login));
+                return Err(problem);
+            }
         }
-        stored
+        runtime.block_on(store_login(&self.store, entry, login))?;
+        Ok(self.store.file_is_locked()?.is_none())
     }
 
-    fn save_here_or_there(
-        &self,
-        runtime: &Runtime,
-        (name, remote): (&str, Option<&RemoteServer>),
-        login: &StoredLogin,
-    ) -> anyhow::Result<bool> {
-        let is_locked = self.store.file_is_locked()?;
+    /// Stores a login in the encrypted file that the trusted process has unlocked. Returns `false` if this process must
+    /// store the login, which it then can.
+    fn save_in_daemon(&self, server: &str, login: &StoredLogin) -> anyhow::Result<bool> {
+        let Some(is_locked) = self.store.file_is_locked()? else { return Ok(false) };
         // The trusted process may have been started, stopped or locked while the user was logging in.
-        if is_locked.is_some()
-            && let Some(mut connection) = unlocked_daemon()?
-        {
+        if let Some(mut connection) = unlocked_daemon()? {
             let login = Passphrase::new(login.to_json().to_string());
-            connection.ask(Request::StoreLogin { server: name.to_owned(), login })?;
+            connection.ask(Request::StoreLogin { server: server.to_owned(), login })?;
             return Ok(true);
         }
-        if is_locked == Some(true) {
+        if is_locked {
             unlock(&self.store)?;
         }
-        runtime.block_on(store_login(&self.store, (name, remote), login.clone()))?;
-        Ok(is_locked.is_none())
+        Ok(false)
     }
 
     /// Ends a login and deletes its tokens, even if the login had already ended. Returns the login, or `None` if there

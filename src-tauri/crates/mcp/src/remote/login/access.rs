@@ -37,9 +37,13 @@ pub trait LoginStore: Send + Sync {
     /// Returns `true` if revoking the login's tokens could end another login.
     fn may_share_grant<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, bool>;
 
-    /// Stores a renewed login. Returns `false` without storing the login if the user has since logged out or logged in
-    /// again.
-    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>>;
+    /// Stores a renewed login while holding the lock, then releases the lock. Returns `false` without storing the login if
+    /// the user has since logged out or logged in again.
+    fn save<'a>(
+        &'a self,
+        login: &'a StoredLogin,
+        lock: Box<dyn Send>,
+    ) -> BoxFuture<'a, Result<bool, LoginError>>;
 
     /// Records that the user must log in again.
     fn record_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()>;
@@ -215,7 +219,7 @@ impl LoginSource {
         cached: &mut Option<CachedLogin>,
         stale: &StoredLogin,
     ) -> Result<Renewed, LoginError> {
-        let _lock = self.store.lock().await?;
+        let lock = self.store.lock().await?;
         let is_saved = cached.as_ref().is_none_or(|cached| cached.is_saved);
         let login = match self.read(&stale.id).await? {
             None => None,
@@ -238,7 +242,7 @@ impl LoginSource {
                 };
                 // The old refresh token may no longer be valid, so use the new one even if it cannot be stored.
                 *cached = Some(CachedLogin { login: login.clone(), is_saved: false });
-                if !self.store.save(&login).await? {
+                if !self.store.save(&login, lock).await? {
                     *cached = None;
                     return Ok(Renewed { header: Ok(None), unused: Some(login) });
                 }

@@ -6,8 +6,8 @@ use ironcurtain_mcp::remote::login::{
     Dial, LoginError, LoginServer, LoginStore, StoredLogin, login_command, shell_quote,
 };
 use ironcurtain_secrets::{
-    Logins, Secret, SecretError, SecretFileError, SecretMask, SecretName, secret_reference_in_header,
-    with_unlock_timeout,
+    LoginRecord, Logins, Secret, SecretError, SecretFileError, SecretMask, SecretName,
+    secret_reference_in_header, with_unlock_timeout,
 };
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,13 +30,11 @@ pub fn login_server(name: &str, server: &RemoteServer, dial: Dial) -> LoginServe
 }
 
 /// Returns `true` if another login may share the OAuth grant of this login, so that revoking the tokens of one could end
-/// the other. Only logins of the user's own client can share a grant. If the list cannot be read, the
-/// grant is assumed to be shared.
+/// the other. Only logins of the user's own client can share a grant. If the list cannot be read, the grant is assumed to
+/// be shared.
 pub(super) fn may_share_grant(logins: &Logins, login: &StoredLogin) -> bool {
-    let others = || logins.all().map(|all| all.into_values().filter(|record| record.id != login.id()));
-    let is_shared =
-        || others().map_or(true, |mut others| others.any(|record| record.issuer == login.issuer()));
-    login.is_own_client() && is_shared()
+    let is_other = |record: &LoginRecord| record.id != login.id() && record.issuer == login.issuer();
+    login.is_own_client() && logins.all().map_or(true, |all| all.values().any(is_other))
 }
 
 /// Maximum time to wait for another change of the same login. It is shorter than the time that a call waits for its server
@@ -131,14 +129,23 @@ impl LoginStore for SecretLoginStore {
         })
     }
 
-    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
+    fn save<'a>(
+        &'a self,
+        login: &'a StoredLogin,
+        lock: Box<dyn Send>,
+    ) -> BoxFuture<'a, Result<bool, LoginError>> {
         Box::pin(async move {
             // Redact the token before it is sent for the first time.
             self.masks.add(login);
             let (logins, server) = (self.logins.clone(), self.server.clone());
             let (id, ends_at) = (login.id().to_owned(), login.login_expires_at());
             let tokens = Secret::new(login.to_json().to_string());
-            let saved = with_unlock_timeout(move || logins.renew(&server, (&id, ends_at), &tokens)).await;
+            // The lock is held until the tokens are written, even after a timeout.
+            let write = move || {
+                let _lock = lock;
+                logins.renew(&server, (&id, ends_at), &tokens)
+            };
+            let saved = with_unlock_timeout(write).await;
             saved.map_err(|problem| self.failed(&problem))
         })
     }
@@ -277,7 +284,7 @@ mod tests {
     use super::*;
     use ironcurtain_config::Servers;
     use ironcurtain_config::home::Home;
-    use ironcurtain_secrets::{LoginRecord, SecretStore};
+    use ironcurtain_secrets::SecretStore;
 
     #[test]
     fn advice_requests_the_missing_scopes_and_quotes_the_address() {

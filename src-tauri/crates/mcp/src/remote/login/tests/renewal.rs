@@ -53,7 +53,11 @@ impl LoginStore for Kept {
         Box::pin(async move { is_shared })
     }
 
-    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
+    fn save<'a>(
+        &'a self,
+        login: &'a StoredLogin,
+        _lock: Box<dyn Send>,
+    ) -> BoxFuture<'a, Result<bool, LoginError>> {
         if self.is_broken.load(Ordering::Relaxed) {
             let problem = LoginError::Store { server: "far".into(), reason: "broken".into() };
             return Box::pin(async { Err(problem) });
@@ -377,8 +381,12 @@ impl LoginStore for Between {
     fn may_share_grant<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, bool> {
         self.0.may_share_grant(login)
     }
-    fn save<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, Result<bool, LoginError>> {
-        self.0.save(login)
+    fn save<'a>(
+        &'a self,
+        login: &'a StoredLogin,
+        lock: Box<dyn Send>,
+    ) -> BoxFuture<'a, Result<bool, LoginError>> {
+        self.0.save(login, lock)
     }
     fn record_expired<'a>(&'a self, login: &'a StoredLogin) -> BoxFuture<'a, ()> {
         self.0.record_expired(login)
