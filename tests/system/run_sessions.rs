@@ -68,6 +68,27 @@ fn an_agent_in_a_run_uses_its_configured_servers() {
 }
 
 #[test]
+fn sessions_of_a_run_end_before_it_reports_its_end() {
+    let world = hostile::world();
+    world.file("project/own", "own");
+    let shim = programs().join("ironcurtain-shim");
+    let script =
+        format!("exec 3<&0; {} --server hostile <&3 & until [ -e end ]; do sleep 0.1; done", shim.display());
+    let mut client = Client::spawn(in_run(&world, &script), &world.ours());
+    client.handshake();
+    client.plain("heard").ok();
+    let (found, run) = sessions(&world);
+    world.file("project/end", "");
+    assert!(client.wait_until_ended());
+    let log = world.log();
+    let position = |session: &str, what: &str| {
+        let is_it = |line: &str| line.contains(session) && line.contains(what);
+        log.lines().position(is_it).unwrap_or_else(|| panic!("{what}: {log}"))
+    };
+    assert!(position(&found[0].id, "ended its session") < position(&run.id, "run:sh exited with status 0"));
+}
+
+#[test]
 fn a_run_that_denies_without_asking_denies_calls_too() {
     let world = hostile::world();
     world.file("project/own", "own");

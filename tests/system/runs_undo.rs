@@ -3,10 +3,13 @@
 use crate::client::TIMEOUT;
 use crate::runs::Shell;
 use crate::world::{World, eventually, programs};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::read_to_string;
+use std::io::Read;
 use std::os::unix::net::UnixListener;
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 
 fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(programs().join("ironcurtain"));
@@ -122,6 +125,50 @@ fn the_checkpoint_of_an_active_run_is_not_undone_or_forgotten() {
     assert_eq!(read_to_string(world.path("project/own")).unwrap(), "own\n");
     assert_eq!(command(&world, &["undo", &id, "--forget"]).0, Some(0));
     assert_eq!(checkpoints(&world), [""; 0]);
+}
+
+#[test]
+fn ctrl_c_does_not_interrupt_restoring() {
+    let world = World::new();
+    world.file("project/own", "own\n");
+    assert_eq!(run(&world, "i=0; while [ $i -lt 3000 ]; do : > new-$i; i=$((i+1)); done").0, Some(0));
+    let id = checkpoints(&world).remove(0);
+    let mut undo = Command::new(programs().join("ironcurtain"));
+    undo.args(["undo", &id, "--yes"]).env("IRONCURTAIN_HOME", world.ours());
+    let mut undo = undo.env("HOME", &world.home.user_home).stdout(Stdio::piped()).spawn().unwrap();
+    let status = PathBuf::from(format!("/proc/{}/status", undo.id()));
+    eventually("the signal is blocked", TIMEOUT, || {
+        let status = read_to_string(&status).unwrap();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap().trim();
+        u64::from_str_radix(blocked, 16).unwrap() >> (Signal::INT.as_raw() - 1) & 1 == 1
+    });
+    kill_process(Pid::from_child(&undo), Signal::INT).unwrap();
+    let mut said = String::new();
+    undo.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(undo.wait().unwrap().success() && said.ends_with("Restored 3000 paths.\n"), "{said}");
+    assert_eq!(std::fs::read_dir(world.path("project")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_run_that_is_active_in_the_folder_is_named() {
+    let world = World::new();
+    world.file("project/own", "own\n");
+    assert_eq!(run(&world, "echo changed > own").0, Some(0));
+    let id = checkpoints(&world).remove(0);
+    let is_named =
+        |said: &str| said.contains(" of run:sh is active in this folder. What it changes counts as a later");
+    eventually("the run is over", TIMEOUT, || world.sessions().is_empty());
+    let (_, said) = command(&world, &["undo", &id]);
+    assert!(!is_named(&said), "{said}");
+    let mut other = Command::new(programs().join("ironcurtain"));
+    other.args(["run", "--", "/bin/sh"]).current_dir(world.path("project"));
+    let mut shell = Shell::of(other.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.user_home));
+    assert_eq!(shell.run("echo other > other"), "status 0\n");
+    let (status, said) = command(&world, &["undo", &id, "--yes"]);
+    assert!(status == Some(0) && is_named(&said), "{said}");
+    assert_eq!(read_to_string(world.path("project/own")).unwrap(), "own\n");
+    assert_eq!(read_to_string(world.path("project/other")).unwrap(), "other\n");
+    assert_eq!(shell.exit(), Some(0));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod terminal_modes;
 mod user_terminal;
 
 use crate::connection::StartedRun;
+use crate::note_stream::NoteStream;
 use crate::run_profile;
 use crate::screen::Screen;
 use anyhow::{Context, bail};
@@ -144,23 +145,16 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
 
     // If the terminal is shared, the program moves to the foreground when it reads input.
     let foreground = !is_shared && user.as_ref().is_some_and(UserTerminal::is_ours);
-    link.begin(user.as_ref().map(|_| RunTerminal { streams: is_terminal, foreground }))?;
-    let program = match &user {
-        None => None,
-        Some(user) => {
-            wait_for_terminal(&link, &run, &signals)?;
-            match link.receive_terminal() {
-                Ok(file) => {
-                    let program = ProgramTerminal::new(file, user)?;
-                    link.start()?;
-                    Some(program)
-                }
-                // The connection to the trusted process reports the reason.
-                Err(_) => None,
-            }
+    let terminal = RunTerminal { streams: is_terminal, foreground };
+    let (program, notes, session) = match start(&link, run, (user.as_ref(), terminal), &signals) {
+        Ok(started) => started,
+        Err(problem) => {
+            return Err(match checkpoint {
+                Some(checkpoint) => checkpoint.for_failed_start(problem),
+                None => problem,
+            });
         }
     };
-    let (notes, session) = run.started()?;
     let checkpoint = checkpoint.map(|checkpoint| checkpoint.for_run(&session)).transpose()?;
     let relay = Relay {
         link: Some(link),
@@ -189,6 +183,27 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
         screen.note(&format!("The proposed profile is in {}.", file.display()))?;
     }
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(CONNECTION_LOST)))
+}
+
+/// Starts the program after its terminal was prepared. Returns the terminal, the run's note stream and its session id.
+fn start(
+    link: &RunLink,
+    run: StartedRun,
+    (user, terminal): (Option<&UserTerminal>, RunTerminal),
+    signals: &Signals,
+) -> anyhow::Result<(Option<ProgramTerminal>, NoteStream, String)> {
+    link.begin(user.map(|_| terminal))?;
+    let mut program = None;
+    if let Some(user) = user {
+        wait_for_terminal(link, &run, signals)?;
+        // After an error, the connection to the trusted process reports the reason.
+        if let Ok(file) = link.receive_terminal() {
+            program = Some(ProgramTerminal::new(file, user)?);
+            link.start()?;
+        }
+    }
+    let (notes, session) = run.started()?;
+    Ok((program, notes, session))
 }
 
 fn run_hello(

@@ -8,9 +8,12 @@ use anyhow::{Context, bail, ensure};
 use ironcurtain_checkpoint::{Change, Changes, Checkpoint, Checkpoints, DifferenceKind};
 use ironcurtain_config::home::Home;
 use ironcurtain_daemon::time_of_day;
-use ironcurtain_protocol::{Reply, Request};
+use ironcurtain_protocol::{Reply, Request, SessionView};
+use ironcurtain_sandbox::Signals;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Maximum number of paths listed per group.
@@ -20,7 +23,8 @@ const MAX_LISTED: usize = 200;
 pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let checkpoints = Checkpoints::new(Home::from_env()?.checkpoints());
     let Some(id) = &options.id else { return list(&checkpoints, screen) };
-    if is_active(id)? {
+    let sessions = active_sessions()?;
+    if sessions.iter().any(|session| session.id == *id) {
         bail!("the run `{id}` is still active; end it first");
     }
     let checkpoint = checkpoints.open(id)?;
@@ -33,12 +37,21 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     let selected: Vec<Change> =
         changes.all.iter().filter(|change| is_selected(options, change)).cloned().collect();
     let mut out = text(&checkpoint, &changes, options, &selected);
+    let active: Vec<&SessionView> =
+        sessions.iter().filter(|session| is_run_in(session, &checkpoint)).collect();
+    for run in &active {
+        out.line(format_args!(
+            "The run {} of {} is active in this folder. What it changes counts as a later change.",
+            run.id, run.server
+        ));
+    }
     if options.diff {
         selected.iter().for_each(|change| diff(&mut out, &checkpoint, change));
     }
     let listed = json!({
         "folder": checkpoint.info().folder,
         "complete": changes.is_finished,
+        "activeRuns": active.iter().map(|run| run.id.as_str()).collect::<Value>(),
         "keptObjects": changes.kept_objects,
         "changes": changes.all.iter().map(|change| value(options, change)).collect::<Value>(),
         "notCovered": changes.not_copied.iter().map(|item| json!({ "path": item.path, "why": item.why })).collect::<Value>(),
@@ -57,6 +70,8 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     if !options.yes && !screen.confirmed(&question)? {
         return Ok(ExitCode::SUCCESS);
     }
+    // An interruption would leave temporary files, and changes that count as later ones.
+    let _blocked = Signals::block(&[Signal::HUP, Signal::INT, Signal::TERM])?;
     let mut connection = Connection::open()?;
     let mut record = |failed| record(&mut connection, id, &checkpoint, (selected.len(), failed));
     record(None)?;
@@ -95,11 +110,19 @@ fn record(
     Ok(())
 }
 
-/// Returns `true` if the run is still active.
-fn is_active(id: &str) -> anyhow::Result<bool> {
-    let Some(mut connection) = Connection::open_if_running()? else { return Ok(false) };
-    let reply = connection.ask(Request::Sessions)?;
-    Ok(matches!(reply, Reply::Sessions(all) if all.iter().any(|session| session.id == id)))
+/// Returns the active sessions, or none if the trusted process is not running.
+fn active_sessions() -> anyhow::Result<Vec<SessionView>> {
+    let Some(mut connection) = Connection::open_if_running()? else { return Ok(Vec::new()) };
+    let Reply::Sessions(all) = connection.ask(Request::Sessions)? else {
+        bail!("unexpected reply from IronCurtain");
+    };
+    Ok(all)
+}
+
+/// Returns `true` if the session is a run whose folder contains, or is in, the folder of the checkpoint.
+fn is_run_in(session: &SessionView, checkpoint: &Checkpoint) -> bool {
+    let (run, folder) = (Path::new(&session.sandbox_dir), Path::new(&checkpoint.info().folder));
+    session.server.starts_with("run:") && (run.starts_with(folder) || folder.starts_with(run))
 }
 
 fn list(checkpoints: &Checkpoints, screen: Screen) -> anyhow::Result<ExitCode> {

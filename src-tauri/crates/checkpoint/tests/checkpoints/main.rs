@@ -12,11 +12,15 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
-use std::io::Write;
+use std::io::{Seek, Write};
+use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use tempfile::TempDir;
 
 /// A folder, its checkpoints, and a location outside the folder.
@@ -88,6 +92,35 @@ impl Fixture {
 
 fn kinds(checkpoint: &Checkpoint) -> Vec<(String, DifferenceKind)> {
     checkpoint.changes().unwrap().all.into_iter().map(|change| (change.path, change.kind)).collect()
+}
+
+#[test]
+fn file_that_keeps_changing_while_it_is_copied_is_not_covered() {
+    let fixture = Fixture::new();
+    let mut file = File::create(fixture.inside("log")).unwrap();
+    file.set_len(32 << 20).unwrap();
+    let is_done = Arc::new(AtomicBool::new(false));
+    let writing = thread::spawn({
+        let is_done = is_done.clone();
+        move || {
+            while !is_done.load(Ordering::Relaxed) {
+                file.write_all(b"x").unwrap();
+                file.rewind().unwrap();
+            }
+        }
+    });
+    let why = || {
+        let taken = fixture.all().create(&fixture.inside("")).unwrap();
+        let why = taken.not_copied().first().map(|one| one.why.clone());
+        taken.remove().unwrap();
+        why
+    };
+    // The system may suspend the writing thread while the file is copied.
+    let found = iter::repeat_with(why).take(100).flatten().next();
+    assert_eq!(found.as_deref(), Some("it kept changing while it was copied"));
+    is_done.store(true, Ordering::Relaxed);
+    writing.join().unwrap();
+    assert_eq!(why(), None);
 }
 
 #[test]
@@ -311,7 +344,7 @@ fn a_file_that_changes_while_others_are_restored_stays() {
     let first = fs::read_dir(&copies).unwrap().map(|entry| entry.unwrap().path()).find(is_first).unwrap();
     fs::remove_file(&first).unwrap();
     mknodat(CWD, &first, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let restored = std::thread::scope(|scope| {
+    let restored = thread::scope(|scope| {
         let restoring = scope.spawn(|| taken.restore(&changes).unwrap());
         let mut copy = fs::OpenOptions::new().write(true).open(&first).unwrap();
         fs::write(fixture.inside("src/b"), "by the user").unwrap();

@@ -1,15 +1,15 @@
 //! Checkpoint of a run, taken before the run starts and completed after it has exited.
 
 use crate::text_lines::counted;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use ironcurtain_checkpoint::{Checkpoint, Checkpoints};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicySnapshot, Servers};
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, random_name};
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Checkpoint of a run. Removed if the run does not start.
+/// Checkpoint of a run. Dropping it before [`for_run`](Self::for_run) removes it.
 pub struct RunCheckpoint {
     checkpoint: Option<Checkpoint>,
     run: Option<String>,
@@ -34,6 +34,29 @@ impl RunCheckpoint {
         }
         self.run = Some(run.to_owned());
         Ok(self)
+    }
+
+    /// Keeps the checkpoint if the folder has changed, because the program may have run before its start failed. Returns
+    /// the error for the user.
+    pub fn for_failed_start(mut self, problem: anyhow::Error) -> anyhow::Error {
+        let Some(checkpoint) = &mut self.checkpoint else { return problem };
+        if checkpoint.changes().is_ok_and(|changes| changes.all.is_empty()) {
+            return problem;
+        }
+        let kept = random_name().map_err(anyhow::Error::from).and_then(|id| {
+            checkpoint.assign_to_run(&id)?;
+            Ok(id)
+        });
+        match kept {
+            Ok(id) => {
+                let problem = anyhow!("{problem:#}; the folder has changed, see `ironcurtain undo {id}`");
+                self.run = Some(id);
+                problem
+            }
+            Err(error) => {
+                anyhow!("{problem:#}; the folder has changed, but its checkpoint is lost: {error:#}")
+            }
+        }
     }
 
     /// Returns a line for the user about the paths that the checkpoint does not cover, if there are any.
@@ -69,5 +92,34 @@ impl Drop for RunCheckpoint {
             // Ignores the error: the next checkpoint removes this one.
             let _ = self.checkpoint.take().map(Checkpoint::remove);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoint_of_a_failed_start_is_kept_if_the_folder_has_changed() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let home = Home::under(&base.join("ironcurtain"), &base);
+        let folder = base.join("project");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("own"), "before").unwrap();
+        let checkpoints = || Checkpoints::new(home.checkpoints()).list().unwrap();
+
+        let unchanged = RunCheckpoint::take(&home, &folder).unwrap();
+        assert_eq!(unchanged.for_failed_start(anyhow!("refused")).to_string(), "refused");
+        assert_eq!(checkpoints(), []);
+        assert_eq!(std::fs::read_dir(home.checkpoints()).unwrap().count(), 0);
+
+        let changed = RunCheckpoint::take(&home, &folder).unwrap();
+        std::fs::write(folder.join("own"), "after").unwrap();
+        let shown = changed.for_failed_start(anyhow!("refused")).to_string();
+        let kept = checkpoints();
+        let [(id, info)] = kept.as_slice() else { panic!("{kept:?}") };
+        assert_eq!(shown, format!("refused; the folder has changed, see `ironcurtain undo {id}`"));
+        assert_eq!(Path::new(&info.folder), folder);
     }
 }

@@ -6,6 +6,7 @@ use crate::daemon_state::DaemonState;
 use crate::record_export::RecordExport;
 use crate::run::{Run, RunOptions};
 use crate::{attach, control, identity};
+use futures_util::FutureExt;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_connection::{Listener, Peer};
 use ironcurtain_protocol::{Purpose, RefusalCode, RunAsk, RunHello};
@@ -145,13 +146,17 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     state.add_run(run.clone());
     drop(opening);
     let sessions = tokio::spawn(run_sessions::serve(state.clone(), run.clone(), sessions));
+    let sessions_ended = async move {
+        if let Err(problem) = sessions.await {
+            tracing::error!(%problem, "failed to serve the sessions of a run");
+        }
+    };
+    let sessions_ended = sessions_ended.boxed().shared();
     match peer.welcome(Some(run.id.clone())).await {
         Err(_) => opened.close_unserved().await,
-        Ok(()) => opened.serve(peer.stream).await,
+        Ok(()) => opened.serve(peer.stream, sessions_ended.clone()).await,
     }
     // Every stream of the sandbox is closed by now, so each session ends.
-    if let Err(problem) = sessions.await {
-        tracing::error!(%problem, "failed to serve the sessions of a run");
-    }
+    sessions_ended.await;
     state.remove_run(&run.id);
 }

@@ -41,8 +41,9 @@ pub(crate) struct OpenedRun {
 }
 
 impl OpenedRun {
-    /// Serves the run, then reports the exit status to the process that started the run.
-    pub(crate) async fn serve(self, starter: UnixStream) {
+    /// Serves the run and waits until its sessions have ended. Then reports the exit status to the process that started
+    /// the run.
+    pub(crate) async fn serve(self, starter: UnixStream, sessions_ended: impl Future<Output = ()>) {
         let Self { run, mut control, kill, mut exit, view, inbox, network, starter_notes, agent } = self;
         let FilesInbox { for_view: view_inbox, mut orders } = inbox;
         let (mut starter, to_starter) = starter.into_split();
@@ -111,6 +112,10 @@ impl OpenedRun {
         }
         drop(serving);
         following_pauses.abort();
+        // Files that the run's servers write while they exit belong to the run.
+        if tokio::time::timeout(EXIT_TIMEOUT, sessions_ended).await.is_err() {
+            tracing::warn!(session = run.id, "a server of a run is still exiting");
+        }
         let status = exited.filter(|_| exited_by_itself).and_then(|exit| exit.status);
         run.close(status).await;
         if status.is_none() {
