@@ -9,12 +9,12 @@ use crate::secrets::{
 };
 use crate::test_home::TestHome;
 use crate::world::{World, programs};
+use ironcurtain_testkit::programs::output_with_input;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
 pub const PASSPHRASE: &str = "four words that nobody knows 7b1d";
 
@@ -27,10 +27,7 @@ fn command(ours: &Path, arguments: &[&str]) -> Command {
 }
 
 fn with_input(mut command: Command, input: &str) -> (bool, String) {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output: Output = child.wait_with_output().unwrap();
+    let output = output_with_input(&mut command, input);
     let said = text(&output);
     assert!(!said.contains(SECRET) && !said.contains(PASSPHRASE), "{said}");
     (output.status.success(), said)

@@ -12,12 +12,12 @@ use crate::test_home::{Prepared, TestHome};
 use crate::world::{World, eventually, programs};
 use ironcurtain_export::{DeviceKeyError, KeyStore};
 use ironcurtain_testkit::namespace::{is_inside, run_inside_through};
+use ironcurtain_testkit::programs::output_with_input;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// The secret, a string that occurs only in these tests.
 pub const SECRET: &str = "s3cr3t-of-the-keyring-9f2c";
@@ -71,15 +71,7 @@ pub fn on_a_bus_with(options: &[&str], test: &str, script: &str, body: impl FnOn
 /// Runs `ironcurtain secrets` with this standard input.
 pub fn ironcurtain(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(programs().join("ironcurtain"));
-    command
-        .arg("secrets")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    output_with_input(command.arg("secrets").args(arguments), input)
 }
 
 pub fn text(output: &Output) -> String {
@@ -102,9 +94,7 @@ fn proof(world: &World, client: &mut Client) -> String {
 }
 
 pub fn sha256(text: &str) -> String {
-    let mut sum = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    sum.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let said = String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap();
+    let said = String::from_utf8(output_with_input(&mut Command::new("sha256sum"), text).stdout).unwrap();
     said.split(' ').next().unwrap().to_owned()
 }
 

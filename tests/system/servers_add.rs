@@ -8,25 +8,17 @@ use crate::world::{World, eventually, installed, is_root, programs};
 use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, Verb};
 use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
+use ironcurtain_testkit::programs::output_with_input;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs `servers add`. Returns `true` if it succeeded, and its output.
 fn add(ours: &Path, person: &Path, words: &[&str], snippet: &str) -> (bool, String) {
     let root: &[&str] = if is_root() { &["--allow-root"] } else { &[] };
-    let mut child = Command::new(programs().join("ironcurtain"))
-        .args([&["servers", "add"], words, root].concat())
-        .env("IRONCURTAIN_HOME", ours)
-        .env("HOME", person)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(snippet.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let mut command = Command::new(programs().join("ironcurtain"));
+    command.args([&["servers", "add"], words, root].concat());
+    let output = output_with_input(command.env("IRONCURTAIN_HOME", ours).env("HOME", person), snippet);
     let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
     (output.status.success(), said)
 }

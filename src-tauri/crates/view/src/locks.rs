@@ -141,10 +141,15 @@ impl Locks {
         }
     }
 
-    /// Releases the range locks last set through `handle`, which was closed.
+    /// Releases the range locks last set through `handle`, which was closed. The lock on the whole file must already be
+    /// released.
     pub(crate) fn release_handle(&self, handle: u64) {
-        self.lock().descriptors.retain(|_, descriptor| descriptor.handle != handle);
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.descriptors.retain(|_, descriptor| descriptor.handle != handle);
+        // Most files are closed while no lock is waiting. The lock thread stays asleep then.
+        if !state.waiting.is_empty() {
+            self.changed.notify_all();
+        }
     }
 
     /// Adds a lock request to the waiting requests.

@@ -116,7 +116,9 @@ impl OpenFiles {
 
     /// Removes a handle and returns its node.
     pub(crate) fn remove(&self, handle: u64) -> Result<u64, Errno> {
-        self.lock().files.remove(&handle).map(|file| file.node).ok_or(Errno::BADF)
+        let removed = self.lock().files.remove(&handle);
+        // Closes the file after the lock is released.
+        removed.map(|file| file.node).ok_or(Errno::BADF)
     }
 
     /// Returns a file that is open for writing on this node and has not been revoked.

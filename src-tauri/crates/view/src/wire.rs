@@ -4,8 +4,8 @@ mod reply;
 mod request;
 
 pub(crate) use reply::{
-    CACHE_TIME, Entry, FolderReply, INIT_FLAGS, Negotiated, Ttl, attributes, entry, init, invalidate,
-    invalidate_name, lock_found, opened, reply_header, seek, statistics, written,
+    CACHE_TIME, Entry, FolderReply, INIT_FLAGS, Negotiated, OpenedFlags, Ttl, attributes, entry, init,
+    invalidate, invalidate_name, lock_found, opened, reply_header, seek, statistics, written,
 };
 pub(crate) use request::{
     AttributeChange, Header, LockKind, LockRange, NewTime, Operation, Request, SeekFrom, TRUNCATE,

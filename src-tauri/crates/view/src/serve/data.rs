@@ -96,8 +96,9 @@ impl Server {
     }
 
     pub(super) fn release(&self, handle: u64) -> Result<Reply, Incomplete> {
+        let node = self.files.remove(handle)?;
         self.locks.release_handle(handle);
-        self.nodes.remove_handle(self.files.remove(handle)?);
+        self.nodes.remove_handle(node);
         Ok(Reply::Empty)
     }
 

@@ -18,7 +18,7 @@ use crate::{
     nodes::{FileId, NodeKind},
     real_tree::metadata,
     server::Server,
-    wire::{self, FolderReply},
+    wire::{self, FolderReply, OpenedFlags},
 };
 
 /// Number of entries of a folder that are looked up while the folder is listed. A program that lists a larger folder
@@ -32,7 +32,7 @@ impl Server {
             self.tree.find(&path)?;
             self.tree.open(&path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
         }
-        Ok(wire::opened(self.directories.add()?, false))
+        Ok(wire::opened(self.directories.add()?, OpenedFlags::default()))
     }
 
     pub(super) fn read_folder(

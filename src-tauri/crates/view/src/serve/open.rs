@@ -14,7 +14,7 @@ use crate::{
     open_files::OpenFile,
     real_tree::metadata,
     server::Server,
-    wire::{self, TRUNCATE},
+    wire::{self, OpenedFlags, TRUNCATE},
 };
 
 /// Flags of the program's `open` call that also apply to the real file.
@@ -53,11 +53,15 @@ impl Server {
             return Err(self.retire_replaced(node).into());
         }
         self.check_same_file(node, file, &stat)?;
-        let keeps_pages = self.nodes.update_stamp(node, ContentStamp::new(&stat));
         let is_writable = kind != AccessKind::Read;
+        let flags = OpenedFlags {
+            keeps_pages: self.nodes.update_stamp(node, ContentStamp::new(&stat)),
+            // Closing a descriptor that cannot write only releases range locks.
+            skips_flush: !is_writable && !self.nodes.was_locked(node),
+        };
         let handle =
             self.register(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
-        Ok(wire::opened(handle, keeps_pages))
+        Ok(wire::opened(handle, flags))
     }
 
     /// Creates the real file of a virtual entry.
@@ -97,7 +101,7 @@ impl Server {
         let is_writable = access_kind(flags) != AccessKind::Read;
         let handle =
             self.register(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
-        Ok(wire::opened(handle, false))
+        Ok(wire::opened(handle, OpenedFlags::default()))
     }
 
     /// Checks that the opened file is a regular file and still the node's file.

@@ -137,11 +137,23 @@ pub(crate) fn attributes(entry: &Entry, ttl: Ttl) -> Vec<u8> {
     reply
 }
 
+/// Flags in the reply to an open.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OpenedFlags {
+    /// `true` if the kernel's cached pages of the file are still valid.
+    pub(crate) keeps_pages: bool,
+    /// `true` if the kernel need not report each closed descriptor of the file.
+    pub(crate) skips_flush: bool,
+}
+
 /// Encodes a reply to an open.
-pub(crate) fn opened(handle: u64, keeps_pages: bool) -> Vec<u8> {
+pub(crate) fn opened(handle: u64, flags: OpenedFlags) -> Vec<u8> {
     const KEEP_CACHE: u32 = 1 << 1;
+    // Version 7.35. Older kernels ignore it.
+    const NOFLUSH: u32 = 1 << 5;
+    let bit = |is_set, bit| if is_set { bit } else { 0 };
     let mut reply = handle.to_ne_bytes().to_vec();
-    reply.extend(numbers(&[if keeps_pages { KEEP_CACHE } else { 0 }, 0]));
+    reply.extend(numbers(&[bit(flags.keeps_pages, KEEP_CACHE) | bit(flags.skips_flush, NOFLUSH), 0]));
     reply
 }
 
@@ -271,7 +283,7 @@ mod tests {
         assert_eq!(entry(9, &ENTRY, Ttl::Cached).len(), 128);
         assert_eq!(attributes(&ENTRY, Ttl::None).len(), 104);
         assert_eq!(init(&Negotiated { max_readahead: 0, flags: 0 }).len(), 64);
-        assert_eq!(opened(1, true).len(), 16);
+        assert_eq!(opened(1, OpenedFlags::default()).len(), 16);
         assert_eq!(written(3).len(), 8);
         assert_eq!(invalidate(3, true).len(), 40);
         assert_eq!(lock_found((0, 1), 2).len(), 24);

@@ -110,3 +110,28 @@ fn attributes_of_a_locked_file_are_not_cached() {
     let inode = u64::from_ne_bytes(reply[16..24].try_into().unwrap());
     assert_eq!(inode, fs::metadata(scene.path("a.txt")).unwrap().ino());
 }
+
+#[test]
+fn closed_descriptors_are_reported_if_they_can_write_or_the_file_was_locked() {
+    const NOFLUSH: u32 = 1 << 5;
+    let scene = Scene::new();
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let open = |flags: i32| {
+        let unique = scene.send(14, node, &[flags.to_ne_bytes(), [0; 4]].concat());
+        scene.answer(true);
+        let reply = scene.reply(unique).unwrap();
+        let skips_flush = u32::from_ne_bytes(reply[8..12].try_into().unwrap()) & NOFLUSH != 0;
+        (u64::from_ne_bytes(reply[..8].try_into().unwrap()), skips_flush)
+    };
+    let (to_read, skips_flush) = open(0);
+    assert!(skips_flush);
+    assert!(!open(1).1 && !open(2).1, "opened for writing");
+    scene.call(SET, node, &lock(to_read, 1, WHOLE, SHARED, false)).unwrap();
+    assert!(!open(0).1, "locked");
+    // Closing the open file releases a lock that was set before.
+    let (to_write, _) = open(2);
+    let exclusive = lock(to_write, 2, WHOLE, EXCLUSIVE, false);
+    assert_eq!(scene.call(SET, node, &exclusive), Err(errno(Errno::AGAIN)));
+    scene.call(18, node, &[&to_read.to_ne_bytes()[..], &[0; 16]].concat()).unwrap();
+    scene.call(SET, node, &exclusive).unwrap();
+}
