@@ -103,6 +103,35 @@ fn client_disconnect_leaves_no_trace() {
 }
 
 #[test]
+fn server_can_save_its_state_when_its_client_disconnects_but_not_when_the_user_ends_the_session() {
+    let world = World::with(|prepared| {
+        hostile::install(prepared);
+        let folder = prepared.home.user_home.join("docs");
+        let server = json!({
+            "command": hostile::program(),
+            "env": { "SAVED": folder.join("saved") },
+            "sandbox": { "filesystem": { "allowWrite": [folder] } },
+        });
+        let servers = json!({ "hostile": server }).to_string();
+        std::fs::write(prepared.home.config.join("mcp-servers.json"), servers).unwrap();
+    });
+    let saved = world.path("docs/saved");
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    let id = world.sessions()[0].id.clone();
+    let below = descendants(world.sessions()[0].server_pid.unwrap());
+    assert_eq!(world.request(Request::EndSession { session: id }), Reply::Done);
+    eventually("the session's processes exit", TIMEOUT, || below.iter().all(|p| !p.is_alive()));
+    assert!(!saved.exists());
+    assert!(client.wait_until_ended());
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    client.hang_up();
+    eventually("the session ends", TIMEOUT, || world.sessions().is_empty());
+    assert_eq!(std::fs::read_to_string(&saved).unwrap(), "saved");
+}
+
+#[test]
 fn concurrent_calls_keep_their_order() {
     let world = hostile::world();
     let mut client = world.start("hostile");

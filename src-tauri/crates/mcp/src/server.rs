@@ -138,6 +138,11 @@ impl ServerConnection {
         self.pending.is_closed()
     }
 
+    /// Closes the server's input, which asks the server to exit.
+    pub fn close_input(&self) {
+        self.to_server.close();
+    }
+
     /// Switches the connection to the stateless protocol version.
     fn set_stateless(&self, server: StatelessServer) {
         // The state is set at most once.

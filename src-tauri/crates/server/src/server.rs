@@ -40,6 +40,9 @@ use tokio::task::AbortHandle;
 /// Maximum time that a call waits for its server to start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Maximum time for a server to exit after its input was closed, as in the MCP SDKs. It is then killed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Reason a server cannot handle a call.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ServerError {
@@ -135,6 +138,19 @@ impl ServerHandle {
         self.replay.initialized(line, || self.connection_now());
         // Ignore the error: if the actor has exited, so has the server.
         let _ = self.commands.send(Command::Initialized);
+    }
+
+    /// Closes the server's input, which asks it to exit.
+    pub fn ask_to_exit(&self) {
+        // Ignore the error: if the actor has exited, so has the server.
+        let _ = self.commands.send(Command::Close);
+    }
+
+    /// Waits until a server that was [asked to exit](Self::ask_to_exit) has exited, or some time has passed. Dropping the
+    /// last handle kills it.
+    pub async fn wait_for_exit(&self) {
+        // Ignores the error, because the server is killed after the time limit.
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.commands.closed()).await;
     }
 
     /// Returns the client state to hand over to another daemon. That daemon replays the state to the processes that it

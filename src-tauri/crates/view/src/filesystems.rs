@@ -4,13 +4,15 @@
 //!   identifies them before any of their files is accessed.
 
 use std::{
-    collections::HashMap,
+    ffi::OsString,
     fs,
     os::unix::ffi::OsStringExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
+
+use crate::path_tree::PathTree;
 
 /// Types of served file systems.
 const SERVED_TYPES: [&str; 24] = [
@@ -26,8 +28,8 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems(Mutex<Option<(Instant, Mounts)>>);
 
-/// Mount points, and whether the file system that is mounted there last is served.
-type Mounts = HashMap<PathBuf, bool>;
+/// Mount points. The value is `true` if the file system that is mounted there last is served.
+type Mounts = PathTree<Option<bool>>;
 
 impl FileSystems {
     /// Returns `true` if the file system at an absolute path is served. Returns `false` for every path if the mount
@@ -47,22 +49,23 @@ impl FileSystems {
 /// Returns `true` if the mount that contains `path` is served. This is the mount at the path or at the nearest folder above
 /// it.
 fn serves(mounts: &Mounts, path: &Path) -> bool {
-    path.ancestors().find_map(|above| mounts.get(above)).is_some_and(|is_served| *is_served)
+    mounts.along(path).filter_map(|is_served| *is_served).last() == Some(true)
 }
 
 /// Parses mountinfo lines (`proc_pid_mountinfo(5)`). The fifth field is the mount point, and the first field after `-`
 /// is the type. A later mount covers an earlier one with the same mount point.
 fn parse(table: &[u8]) -> Mounts {
-    let lines = table.split(|byte| *byte == b'\n');
-    lines
-        .filter_map(|line| {
-            let mut fields = line.split(|byte| *byte == b' ');
-            let path = unescape(fields.nth(4)?);
-            let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+    let mut mounts = Mounts::default();
+    for line in table.split(|byte| *byte == b'\n') {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let (path, kind) = (fields.nth(4), fields.skip_while(|field| *field != b"-").nth(1));
+        if let (Some(path), Some(kind)) = (path, kind) {
+            let path = OsString::from_vec(unescape(path));
             let is_served = SERVED_TYPES.iter().any(|served| served.as_bytes() == kind);
-            Some((PathBuf::from(std::ffi::OsString::from_vec(path)), is_served))
-        })
-        .collect()
+            *mounts.update(Path::new(&path), |_| {}) = Some(is_served);
+        }
+    }
+    mounts
 }
 
 /// Decodes octal escapes such as `\040`.
@@ -95,7 +98,7 @@ mod tests {
         assert!(serves("/home/u") && serves("/mnt") && serves("/mnt/the share/local/x") && serves("/procs"));
         assert!(!serves("/mnt/the share") && !serves("/mnt/the share/x") && !serves("/proc/1"));
         assert!(!serves("/over/x"));
-        assert!(!super::serves(&Mounts::new(), Path::new("/home/u")));
+        assert!(!super::serves(&Mounts::default(), Path::new("/home/u")));
     }
 
     #[test]

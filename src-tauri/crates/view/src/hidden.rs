@@ -12,48 +12,57 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::nodes::FileId;
+use crate::{nodes::FileId, path_tree::PathTree};
 
 /// Time after which the inodes of hidden paths are looked up again.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Hidden paths and their inodes. All paths are relative to the root, and are found by their hash: every request looks for
-/// its path and the folders above it.
+/// Hidden paths and their inodes. All paths are relative to the root.
 #[derive(Debug)]
 pub(crate) struct Hidden {
     /// Hidden paths without symlinks.
-    paths: HashSet<PathBuf>,
-    /// Hidden paths and all folders above them.
-    above_hidden: HashSet<PathBuf>,
-    /// Mount points, which are visible even inside a hidden folder, and all folders above them.
-    above_mount_points: HashSet<PathBuf>,
+    paths: Vec<PathBuf>,
+    marks: PathTree<PathMarks>,
     files: Mutex<Option<(Instant, HashSet<FileId>)>>,
+}
+
+/// Properties of a path.
+#[derive(Debug, Default)]
+struct PathMarks {
+    is_hidden: bool,
+    /// `true` if the path or a path below it is hidden.
+    has_hidden: bool,
+    /// `true` for mount points, which are visible even inside a hidden folder, and all folders above them.
+    is_above_mount_point: bool,
 }
 
 impl Hidden {
     /// Creates the collection from absolute paths.
     pub(crate) fn new(paths: &[PathBuf], mount_points: &[PathBuf]) -> Self {
-        Self {
-            paths: relative(paths).map(Path::to_owned).collect(),
-            above_hidden: with_folders_above(paths),
-            above_mount_points: with_folders_above(mount_points),
-            files: Mutex::new(None),
+        let mut marks = PathTree::<PathMarks>::default();
+        for path in relative(paths) {
+            let hidden = marks.update(path, |above| above.has_hidden = true);
+            (hidden.is_hidden, hidden.has_hidden) = (true, true);
         }
+        for path in relative(mount_points) {
+            marks.update(path, |above| above.is_above_mount_point = true).is_above_mount_point = true;
+        }
+        Self { paths: relative(paths).map(Path::to_owned).collect(), marks, files: Mutex::new(None) }
     }
 
     /// Returns `true` if `path`, relative to the root, is a mount point or above one.
     pub(crate) fn is_above_mount_point(&self, path: &Path) -> bool {
-        self.above_mount_points.contains(path)
+        self.marks.get(path).is_some_and(|marks| marks.is_above_mount_point)
     }
 
     /// Returns `true` if `path`, relative to the root, is hidden or below a hidden path.
     pub(crate) fn contains_path(&self, path: &Path) -> bool {
-        path.ancestors().any(|above| self.paths.contains(above))
+        self.marks.along(path).any(|marks| marks.is_hidden)
     }
 
     /// Returns `true` if `path` is hidden or contains a hidden path.
     pub(crate) fn has_hidden_below(&self, path: &Path) -> bool {
-        self.above_hidden.contains(path)
+        self.marks.get(path).is_some_and(|marks| marks.has_hidden)
     }
 
     /// Returns `true` if the file is at a hidden path.
@@ -75,11 +84,6 @@ impl Hidden {
 
 fn relative(paths: &[PathBuf]) -> impl Iterator<Item = &Path> {
     paths.iter().filter_map(|path| path.strip_prefix("/").ok())
-}
-
-/// Returns absolute paths and all folders above them, relative to the root.
-fn with_folders_above(paths: &[PathBuf]) -> HashSet<PathBuf> {
-    relative(paths).flat_map(Path::ancestors).map(Path::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod invalidation;
 mod locks;
 mod nodes;
 mod open_files;
+mod path_tree;
 mod pending;
 mod real_tree;
 mod serve;

@@ -41,7 +41,9 @@ pub enum NoteReceiver {
 
 /// Reason why the session is no longer served.
 enum CloseReason {
-    /// The client disconnected, or the user closed the session.
+    /// The client disconnected.
+    Disconnected,
+    /// The user closed the session, or IronCurtain is shutting down.
     Requested,
     /// The session must be closed. Contains the reason.
     Forced(&'static str),
@@ -75,7 +77,7 @@ impl OpenedSession {
             match client::read(&session, lines).await {
                 ReadEnd::ClientEof => {
                     session.flush_responses(FLUSH_TIMEOUT).await;
-                    CloseReason::Requested
+                    CloseReason::Disconnected
                 }
                 ReadEnd::Echo => CloseReason::Forced(echo::ECHO_REASON),
                 ReadEnd::TakenOver { unread: Some(unread), version }
@@ -89,12 +91,22 @@ impl OpenedSession {
         tokio::pin!(hung_up);
         let ending = tokio::select! {
             ending = served => ending,
-            () = &mut hung_up => CloseReason::Requested,
-            () = session.to_client.closed() => CloseReason::Requested,
+            () = &mut hung_up => CloseReason::Disconnected,
+            () = session.to_client.closed() => CloseReason::Disconnected,
             () = session.end.cancelled() => CloseReason::Requested,
         };
         session.to_client.close();
+        if matches!(ending, CloseReason::Disconnected) {
+            session.server.ask_to_exit();
+        }
         session.close(&ending).await;
+        if matches!(ending, CloseReason::Disconnected) {
+            // A server may save its state before it exits. The session's own grants have ended.
+            tokio::select! {
+                () = session.server.wait_for_exit() => {}
+                () = session.services.shutdown.requested.cancelled() => {}
+            }
+        }
         if matches!(ending, CloseReason::HandedOver) {
             // Waits until the shim has received the note about the handover. A shim that does not read the note has
             // exited.
@@ -143,7 +155,7 @@ impl Session {
         self.services.autostart.session_ended(&self.id);
         let name = &self.principal.client.view.name;
         let summary = match ending {
-            CloseReason::Requested => format!("{name} ended its session"),
+            CloseReason::Disconnected | CloseReason::Requested => format!("{name} ended its session"),
             CloseReason::Forced(why) => format!("the session of {name} was ended: {why}"),
             CloseReason::HandedOver => format!("the session of {name} was moved to the app"),
         };

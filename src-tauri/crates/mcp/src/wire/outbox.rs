@@ -65,8 +65,6 @@ impl Drop for WriteBatch {
 pub(crate) type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
 
 struct OutboxState {
-    /// Destination; unset until the outbox is opened. Lines are queued until then.
-    output: OnceLock<LineSink>,
     translator: OnceLock<Box<Translator>>,
     queue: Mutex<Queue>,
     closed: CancellationToken,
@@ -74,6 +72,8 @@ struct OutboxState {
 
 #[derive(Debug, Default)]
 struct Queue {
+    /// Destination, or `None` before the outbox is opened and after it is closed. Lines are queued until it is opened.
+    output: Option<Arc<LineSink>>,
     lines: VecDeque<Outgoing>,
     /// Number of bytes of the first line that have been written.
     written: usize,
@@ -97,7 +97,6 @@ impl Outbox {
     #[must_use]
     pub fn unopened() -> Self {
         let state = OutboxState {
-            output: OnceLock::new(),
             translator: OnceLock::new(),
             queue: Mutex::default(),
             closed: CancellationToken::new(),
@@ -112,9 +111,11 @@ impl Outbox {
 
     /// Like [`Outbox::open`], but also accepts a channel.
     pub fn open_sink(&self, outlet: LineSink) {
-        // Ignored if a destination is already set.
-        let _ = self.0.0.output.set(outlet);
-        self.0.0.write_queued(self.0.0.queue());
+        let mut queue = self.0.0.queue();
+        if !queue.is_closed {
+            queue.output.get_or_insert_with(|| Arc::new(outlet));
+        }
+        self.0.0.write_queued(queue);
     }
 
     /// Sets the translator for all lines sent from now on, unless a translator is already set.
@@ -143,7 +144,7 @@ impl Outbox {
         self.0.0.enqueue(line);
     }
 
-    /// Closes the outbox and discards pending lines.
+    /// Discards pending lines and closes the pipe.
     pub fn close(&self) {
         self.0.0.close();
     }
@@ -184,8 +185,8 @@ impl OutboxState {
     /// Writes as much as the pipe accepts, and spawns a task for the rest.
     fn write_queued(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
         let is_delayed = queue.is_flushing || queue.batches > 0;
-        let Some(outlet) = self.output.get().filter(|_| !is_delayed) else { return };
-        let written = match outlet {
+        let Some(outlet) = queue.output.clone().filter(|_| !is_delayed) else { return };
+        let written = match &*outlet {
             LineSink::Stream(output) => write(output, &mut queue),
             LineSink::Channel(lines) => send_all(lines, &mut queue),
         };
@@ -193,7 +194,7 @@ impl OutboxState {
             Ok(true) => {}
             Ok(false) => {
                 queue.is_flushing = true;
-                tokio::spawn(flush(self.clone()));
+                tokio::spawn(flush(self.clone(), outlet));
             }
             Err(_) => close(queue, &self.closed),
         }
@@ -239,18 +240,17 @@ impl Queue {
 }
 
 fn close(mut queue: MutexGuard<'_, Queue>, closed: &CancellationToken) {
-    queue.is_closed = true;
-    queue.written = 0;
-    let discarded = std::mem::take(&mut queue.lines);
+    let closed_queue = Queue { batches: queue.batches, is_closed: true, ..Queue::default() };
+    let discarded = std::mem::replace(&mut *queue, closed_queue);
     drop(queue);
     drop(discarded);
     closed.cancel();
 }
 
 /// Writes the queue whenever the pipe accepts more bytes.
-async fn flush(state: Arc<OutboxState>) {
+async fn flush(state: Arc<OutboxState>, outlet: Arc<LineSink>) {
     // Only a pipe can be full.
-    let Some(LineSink::Stream(output)) = state.output.get() else { return };
+    let LineSink::Stream(output) = &*outlet else { return };
     loop {
         let ready = tokio::select! {
             ready = output.writable() => ready,

@@ -69,6 +69,8 @@ pub(super) enum Command {
     /// Updates the mounts for a call that needs no further access, without waiting for the server to confirm its roots.
     Refresh(oneshot::Sender<()>),
     Release(u64),
+    /// Asks the process to exit. The actor exits after the process.
+    Close,
 }
 
 /// Spawns the actor. It exits when the last command sender is dropped or its task is aborted.
@@ -110,6 +112,7 @@ pub(super) fn start(
         starts: starts.clone(),
         recreating: RecreatedFiles::default(),
         start_attempts: 0,
+        is_closing: false,
     };
     let task = tokio::spawn(actor.run()).abort_handle();
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
@@ -168,6 +171,8 @@ struct Actor {
     recreating: RecreatedFiles,
     /// Number of attempts to start a process, used for unique sandbox names.
     start_attempts: u64,
+    /// `true` once the process was asked to exit.
+    is_closing: bool,
     /// Files for an `srt` sandbox. They are removed after the process has been killed.
     _files: Option<SessionFiles>,
 }
@@ -181,10 +186,11 @@ impl Actor {
         Box::pin(self.start_server()).await;
         Box::pin(self.reconcile()).await;
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
-        loop {
+        while self.running.is_some() || !self.is_closing {
             let check = self.running.as_mut().and_then(Running::mask_alert);
             tokio::select! {
                 command = next_command(&mut self.postponed, &mut self.inbox) => match command {
+                    Some(Command::Close) if !self.ask_to_exit() => return,
                     Some(command) => Box::pin(self.handle(command)).await,
                     None => return,
                 },
@@ -209,12 +215,20 @@ impl Actor {
                 }
                 () = masks_may_be_lost(check) => Box::pin(self.check()).await,
                 next_event = next_event(self.running.as_mut()) => match next_event {
-                    ProcessEvent::Handshake(outcome) => Box::pin(self.handshake_ended(outcome)).await,
                     ProcessEvent::Files(event) => Box::pin(self.files_event(event)).await,
+                    ProcessEvent::Handshake(_) | ProcessEvent::Exited if self.is_closing => return,
+                    ProcessEvent::Handshake(outcome) => Box::pin(self.handshake_ended(outcome)).await,
                     ProcessEvent::Exited => Box::pin(self.process_ended()).await,
                 },
             }
         }
+    }
+
+    /// Closes the process's input, which asks it to exit. Returns `false` if there is no process on this computer.
+    fn ask_to_exit(&mut self) -> bool {
+        self.is_closing = true;
+        let local = self.running.as_ref().filter(|running| !running.is_remote());
+        local.inspect(|running| running.connection.close_input()).is_some()
     }
 
     /// Waits until the server may start. Nothing is mounted before that, so revocations take effect at once. Returns
@@ -225,7 +239,10 @@ impl Actor {
             self.reconcile().await;
             tokio::select! {
                 () = may_start.cancelled() => {}
-                command = self.inbox.recv() => self.postponed.push_back(command?),
+                command = self.inbox.recv() => {
+                    let command = command.filter(|command| !matches!(command, Command::Close))?;
+                    self.postponed.push_back(command);
+                }
                 changed = grants.changed() => changed.ok()?,
             }
         }
@@ -273,6 +290,8 @@ impl Actor {
                 // Ignore the error, which occurs if the caller was cancelled.
                 let _ = reply.send(());
             }
+            // Handled before.
+            Command::Close => {}
             Command::Release(id) => {
                 if self.leases.remove(&id).is_some() {
                     self.reconcile().await;

@@ -6,6 +6,7 @@ use crate::process;
 use crate::terminal::{complain, say};
 use crate::totals::Totals;
 use anyhow::bail;
+use std::num::NonZero;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
@@ -59,8 +60,10 @@ pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
         match part {
             Part::System => program.args(["--skip", UNDISTURBED, &format!("--test-threads={}", threads())]),
             Part::Memory => program.args([UNDISTURBED, "--test-threads=1"]),
-            // Without a graphics card, drawing on a test's display takes a whole core.
-            Part::Crates | Part::Sandbox | Part::Display => &mut program,
+            // Without a graphics card, drawing on a test's display takes a whole core, but a third of the time nothing
+            // is drawn.
+            Part::Display => program.arg(format!("--test-threads={}", processors() + 1)),
+            Part::Crates | Part::Sandbox => &mut program,
         };
         program
     });
@@ -176,7 +179,11 @@ impl Report {
 
 /// Returns the number of tests to run at once, given that most of them wait for processes.
 fn threads() -> usize {
-    std::thread::available_parallelism().map_or(2, |cores| cores.get() * 2)
+    processors() * 2
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(2, NonZero::get)
 }
 
 impl Part {

@@ -90,6 +90,11 @@ impl Running {
         Some(self.control()?.watch()?.mask_check_needed())
     }
 
+    /// Returns `true` if the server runs on another computer.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self.guard, ProcessGuard::Remote(_))
+    }
+
     /// Returns `true` if the mounts can be changed only by a restart.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.guard, ProcessGuard::Srt { .. })

@@ -23,6 +23,9 @@ use tokio::time::Instant;
 impl Actor {
     /// Starts the process with all its mounts, and forwards the client's `initialize` if the client has sent one.
     pub(super) async fn start_server(&mut self) {
+        if self.is_closing {
+            return;
+        }
         if let Some(reason) = self.recreating.down_reason() {
             return self.not_running(reason);
         }
