@@ -7,7 +7,7 @@ use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach, WithdrawalReason};
 use ironcurtain_protocol::{Reply, Request};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const MISSING: &str = "os error 2)";
@@ -102,24 +102,30 @@ fn client_disconnect_leaves_no_trace() {
     assert!(given_up.is_some_and(|e| e.summary.contains("The session ended before")));
 }
 
-#[test]
-fn server_can_save_its_state_when_its_client_disconnects_but_not_when_the_user_ends_the_session() {
+/// Creates a test environment whose server saves a file, which is also returned, after its input was closed. `keys` extends
+/// the server's entry.
+fn world_with_saving_server(keys: impl FnOnce(&Path) -> Value) -> (World, PathBuf) {
     let world = World::with(|prepared| {
         hostile::install(prepared);
         let folder = prepared.home.user_home.join("docs");
-        let server = json!({
-            "command": hostile::program(),
-            "env": { "SAVED": folder.join("saved") },
-            "sandbox": { "filesystem": { "allowWrite": [folder] } },
-        });
-        let servers = json!({ "hostile": server }).to_string();
+        let mut entry = json!({ "command": hostile::program(), "env": { "SAVED": folder.join("saved") } });
+        entry.as_object_mut().unwrap().extend(keys(&folder).as_object().unwrap().clone());
+        let servers = json!({ "hostile": entry }).to_string();
         std::fs::write(prepared.home.config.join("mcp-servers.json"), servers).unwrap();
     });
     let saved = world.path("docs/saved");
+    (world, saved)
+}
+
+#[test]
+fn server_can_save_its_state_when_its_client_disconnects_but_not_when_the_user_ends_the_session() {
+    let (world, saved) =
+        world_with_saving_server(|folder| json!({ "sandbox": { "filesystem": { "allowWrite": [folder] } } }));
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
     let id = world.sessions()[0].id.clone();
     let below = descendants(world.sessions()[0].server_pid.unwrap());
+    assert!(!below.is_empty());
     assert_eq!(world.request(Request::EndSession { session: id }), Reply::Done);
     eventually("the session's processes exit", TIMEOUT, || below.iter().all(|p| !p.is_alive()));
     assert!(!saved.exists());
@@ -129,6 +135,18 @@ fn server_can_save_its_state_when_its_client_disconnects_but_not_when_the_user_e
     client.hang_up();
     eventually("the session ends", TIMEOUT, || world.sessions().is_empty());
     assert_eq!(std::fs::read_to_string(&saved).unwrap(), "saved");
+}
+
+#[test]
+fn access_that_a_server_wants_after_its_client_has_disconnected_is_denied_without_a_question() {
+    let (world, saved) = world_with_saving_server(|_| json!({ "access": "ask" }));
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    client.hang_up();
+    eventually("the session ends", TIMEOUT, || world.sessions().is_empty());
+    assert!(!saved.exists());
+    assert_eq!(world.user.asked(), []);
+    assert!(world.log().contains("the question ended: unavailable"), "{}", world.log());
 }
 
 #[test]
@@ -151,7 +169,7 @@ fn concurrent_calls_keep_their_order() {
     let ids: Vec<u64> = world
         .log()
         .lines()
-        .filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok())
+        .filter_map(|l| serde_json::from_str::<Value>(l).ok())
         .filter(|e| e["event"] == "decision")
         .filter_map(|e| e["requestId"].as_str()?.parse().ok())
         .collect();

@@ -196,13 +196,28 @@ impl Checkpoint {
     /// # Errors
     /// Returns [`CheckpointError`] if the checkpoint cannot be renamed.
     pub fn assign_to_run(&mut self, run: &str) -> Result<(), CheckpointError> {
-        let dir = self.dir.with_file_name(run);
-        std::fs::rename(&self.dir, &dir).map_err(io_error(&dir))?;
-        self.dir = dir;
+        self.rename(run)?;
         if let Some(all) = self.dir.parent() {
             // If this fails, the next checkpoint removes the rest.
             let _ = Checkpoints(all.to_owned()).remove_old();
         }
+        Ok(())
+    }
+
+    /// Keeps the checkpoint without a run, and returns its id. Keeps the other checkpoints too.
+    ///
+    /// # Errors
+    /// Returns [`CheckpointError`] if the checkpoint cannot be renamed.
+    pub fn keep(&mut self) -> Result<String, CheckpointError> {
+        let id = random_name().map_err(io_error(&self.dir))?;
+        self.rename(&id)?;
+        Ok(id)
+    }
+
+    fn rename(&mut self, id: &str) -> Result<(), CheckpointError> {
+        let dir = self.dir.with_file_name(id);
+        std::fs::rename(&self.dir, &dir).map_err(io_error(&dir))?;
+        self.dir = dir;
         Ok(())
     }
 

@@ -149,6 +149,8 @@ pub fn perform(options: RunArguments, screen: Screen) -> anyhow::Result<ExitCode
     let (program, notes, session) = match start(&link, run, (user.as_ref(), terminal), &signals) {
         Ok(started) => started,
         Err(problem) => {
+            // Terminates the run.
+            drop(link);
             return Err(match checkpoint {
                 Some(checkpoint) => checkpoint.for_failed_start(problem),
                 None => problem,

@@ -19,6 +19,9 @@ use std::process::ExitCode;
 /// Maximum number of paths listed per group.
 const MAX_LISTED: usize = 200;
 
+/// Signals with which a user or the system interrupts a command. Blocked while paths are restored.
+const INTERRUPTING: [Signal; 5] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::TSTP];
+
 /// Lists checkpoints or changes and restores what the user confirms.
 pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let checkpoints = Checkpoints::new(Home::from_env()?.checkpoints());
@@ -39,19 +42,22 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     let mut out = text(&checkpoint, &changes, options, &selected);
     let active: Vec<&SessionView> =
         sessions.iter().filter(|session| is_run_in(session, &checkpoint)).collect();
+    let effect = match (options.later, changes.is_finished) {
+        (true, _) => "Restoring also undoes its changes.",
+        (false, true) => "Restoring also undoes what it changed before the checkpoint's run ended.",
+        (false, false) => "Its changes count as later changes.",
+    };
     for run in &active {
-        out.line(format_args!(
-            "The run {} of {} is active in this folder. What it changes counts as a later change.",
-            run.id, run.server
-        ));
+        out.line(format_args!("The run {} of {} uses this folder too. {effect}", run.id, run.server));
     }
     if options.diff {
         selected.iter().for_each(|change| diff(&mut out, &checkpoint, change));
     }
+    let active_ids: Value = active.iter().map(|run| run.id.as_str()).collect();
     let listed = json!({
         "folder": checkpoint.info().folder,
         "complete": changes.is_finished,
-        "activeRuns": active.iter().map(|run| run.id.as_str()).collect::<Value>(),
+        "activeRuns": active_ids,
         "keptObjects": changes.kept_objects,
         "changes": changes.all.iter().map(|change| value(options, change)).collect::<Value>(),
         "notCovered": changes.not_copied.iter().map(|item| json!({ "path": item.path, "why": item.why })).collect::<Value>(),
@@ -70,21 +76,23 @@ pub fn perform(options: &UndoArguments, screen: Screen) -> anyhow::Result<ExitCo
     if !options.yes && !screen.confirmed(&question)? {
         return Ok(ExitCode::SUCCESS);
     }
-    // An interruption would leave temporary files, and changes that count as later ones.
-    let _blocked = Signals::block(&[Signal::HUP, Signal::INT, Signal::TERM])?;
     let mut connection = Connection::open()?;
     let mut record = |failed| record(&mut connection, id, &checkpoint, (selected.len(), failed));
     record(None)?;
-    let restored = checkpoint.restore(&selected)?;
+    // An interruption would leave temporary files, and changes that count as later ones.
+    let blocked = Signals::block(&INTERRUPTING)?;
+    let restored = checkpoint.restore(&selected);
+    blocked.unblock(&INTERRUPTING)?;
+    let restored = restored?;
     let recorded = record(Some(restored.failed.len()));
     let mut out = TextLines::default();
     out.line(format_args!("Restored {}.", counted(restored.count, "path")));
-    for failed in &restored.failed {
-        out.line(format_args!("  ! not restored: {}: {}", failed.path, failed.why));
-    }
+    let failed = restored.failed.iter();
+    list_most(&mut out, failed.map(|failed| format!("  ! not restored: {}: {}", failed.path, failed.why)));
     let failed = |item: &ironcurtain_checkpoint::NotRestored| json!({ "path": item.path, "why": item.why.to_string() });
     let value = json!({
         "restored": restored.count,
+        "activeRuns": active_ids,
         "failed": restored.failed.iter().map(failed).collect::<Value>(),
     });
     let restored_paths: BTreeSet<&str> = selected.iter().map(|change| change.path.as_str()).collect();

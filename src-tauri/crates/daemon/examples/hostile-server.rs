@@ -65,7 +65,7 @@ fn main() {
     }
     // Saves its state slowly after its input was closed.
     if let Some(file) = std::env::var_os("SAVED") {
-        std::thread::sleep(Duration::from_millis(500));
+        std::thread::sleep(Duration::from_millis(100));
         std::fs::write(file, "saved").ok();
     }
 }

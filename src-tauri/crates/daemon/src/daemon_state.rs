@@ -1,7 +1,8 @@
 //! The running daemon's state, shared by connections, control requests and the [`Daemon`](crate::Daemon) handle.
 
+use crate::denying::DenyAllQuestions;
 use crate::descriptors;
-use crate::run::{DenyAllQuestions, Run};
+use crate::run::Run;
 use crate::session::Session;
 use ironcurtain_consent::Principal;
 use ironcurtain_protocol::RunAsk;
@@ -194,7 +195,8 @@ impl DaemonState {
         if let Some(Some(run)) = run
             && run.ask() == RunAsk::Deny
         {
-            self.services.broker.set_session_front_end(&session.id, Arc::new(DenyAllQuestions));
+            let deny = DenyAllQuestions("the run was started with `--deny`");
+            self.services.broker.set_session_front_end(&session.id, Arc::new(deny));
         }
         if self.services.shutdown.is_requested() || matches!(run, Some(None)) {
             session.end();

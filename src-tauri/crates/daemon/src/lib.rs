@@ -21,6 +21,7 @@ mod attach;
 mod control;
 mod daemon;
 mod daemon_state;
+mod denying;
 mod descriptors;
 mod event_log;
 mod identity;

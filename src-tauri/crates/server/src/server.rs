@@ -146,7 +146,7 @@ impl ServerHandle {
         let _ = self.commands.send(Command::Close);
     }
 
-    /// Waits until a server that was [asked to exit](Self::ask_to_exit) has exited, or some time has passed. Dropping the
+    /// Waits until a server that was [asked to exit](Self::ask_to_exit) has exited, or 2 seconds have passed. Dropping the
     /// last handle kills it.
     pub async fn wait_for_exit(&self) {
         // Ignores the error, because the server is killed after the time limit.

@@ -28,7 +28,8 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems(Mutex<Option<(Instant, Mounts)>>);
 
-/// Mount points. The value is `true` if the file system that is mounted there last is served.
+/// Mount points. The value is `true` if the file system that is mounted there last is served, and `None` for a folder that
+/// is only above a mount point.
 type Mounts = PathTree<Option<bool>>;
 
 impl FileSystems {

@@ -26,8 +26,8 @@ impl<T: Default> PathTree<T> {
         &mut found.value
     }
 
-    /// Returns the values of the paths that consist of the first `names`, shortest first. The first value belongs to the
-    /// empty path.
+    /// Returns the values of the prefixes of a path, which consists of `names`: first of the empty path, last of the longest
+    /// prefix in the tree.
     pub(crate) fn along<'a>(&self, names: impl IntoIterator<Item = &'a OsStr>) -> impl Iterator<Item = &T> {
         let (mut found, mut names) = (Some(self), names.into_iter());
         iter::from_fn(move || {

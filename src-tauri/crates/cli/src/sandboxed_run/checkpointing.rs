@@ -5,11 +5,12 @@ use anyhow::{Context, anyhow, bail};
 use ironcurtain_checkpoint::{Checkpoint, Checkpoints};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{PolicySnapshot, Servers};
-use ironcurtain_paths::{CanonicalPath, random_name};
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Checkpoint of a run. Dropping it before [`for_run`](Self::for_run) removes it.
+/// Checkpoint of a run. Dropping it removes it, unless [`for_run`](Self::for_run) or
+/// [`for_failed_start`](Self::for_failed_start) has kept it.
 pub struct RunCheckpoint {
     checkpoint: Option<Checkpoint>,
     run: Option<String>,
@@ -36,25 +37,22 @@ impl RunCheckpoint {
         Ok(self)
     }
 
-    /// Keeps the checkpoint if the folder has changed, because the program may have run before its start failed. Returns
-    /// the error for the user.
+    /// Keeps the checkpoint if the folder may have changed, because the program may have run before its start failed.
+    /// Returns the error for the user.
     pub fn for_failed_start(mut self, problem: anyhow::Error) -> anyhow::Error {
         let Some(checkpoint) = &mut self.checkpoint else { return problem };
         if checkpoint.changes().is_ok_and(|changes| changes.all.is_empty()) {
             return problem;
         }
-        let kept = random_name().map_err(anyhow::Error::from).and_then(|id| {
-            checkpoint.assign_to_run(&id)?;
-            Ok(id)
-        });
-        match kept {
+        match checkpoint.keep() {
             Ok(id) => {
-                let problem = anyhow!("{problem:#}; the folder has changed, see `ironcurtain undo {id}`");
+                let problem =
+                    anyhow!("{problem:#}; the folder may have changed, see `ironcurtain undo {id}`");
                 self.run = Some(id);
                 problem
             }
             Err(error) => {
-                anyhow!("{problem:#}; the folder has changed, but its checkpoint is lost: {error:#}")
+                anyhow!("{problem:#}; the folder may have changed, but its checkpoint is lost: {error:#}")
             }
         }
     }
@@ -119,7 +117,7 @@ mod tests {
         let shown = changed.for_failed_start(anyhow!("refused")).to_string();
         let kept = checkpoints();
         let [(id, info)] = kept.as_slice() else { panic!("{kept:?}") };
-        assert_eq!(shown, format!("refused; the folder has changed, see `ironcurtain undo {id}`"));
+        assert_eq!(shown, format!("refused; the folder may have changed, see `ironcurtain undo {id}`"));
         assert_eq!(Path::new(&info.folder), folder);
     }
 }

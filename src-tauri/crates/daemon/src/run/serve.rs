@@ -41,8 +41,8 @@ pub(crate) struct OpenedRun {
 }
 
 impl OpenedRun {
-    /// Serves the run and waits until its sessions have ended. Then reports the exit status to the process that started
-    /// the run.
+    /// Serves the run and waits until its sessions have ended, at most [`EXIT_TIMEOUT`]. Then reports the exit status to the
+    /// process that started the run.
     pub(crate) async fn serve(self, starter: UnixStream, sessions_ended: impl Future<Output = ()>) {
         let Self { run, mut control, kill, mut exit, view, inbox, network, starter_notes, agent } = self;
         let FilesInbox { for_view: view_inbox, mut orders } = inbox;
@@ -112,7 +112,7 @@ impl OpenedRun {
         }
         drop(serving);
         following_pauses.abort();
-        // Files that the run's servers write while they exit belong to the run.
+        // The run's servers are killed when their sessions end. What they wrote belongs to the run.
         if tokio::time::timeout(EXIT_TIMEOUT, sessions_ended).await.is_err() {
             tracing::warn!(session = run.id, "a server of a run is still exiting");
         }

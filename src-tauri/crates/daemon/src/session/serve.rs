@@ -3,6 +3,7 @@
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
 use super::{Session, client, echo, sampling, workspace};
+use crate::denying::DenyAllQuestions;
 use ironcurtain_audit::{CallResult, Event};
 use ironcurtain_connection::{ClientStdio, OutgoingNote, forward_notes};
 use ironcurtain_mcp::client::{ClientReader, ClientVersion};
@@ -43,7 +44,7 @@ pub enum NoteReceiver {
 enum CloseReason {
     /// The client disconnected.
     Disconnected,
-    /// The user closed the session, or IronCurtain is shutting down.
+    /// The user closed the session, its run ended, or IronCurtain is shutting down.
     Requested,
     /// The session must be closed. Contains the reason.
     Forced(&'static str),
@@ -90,6 +91,8 @@ impl OpenedSession {
         };
         tokio::pin!(hung_up);
         let ending = tokio::select! {
+            // A connection to several servers closes the input of its sessions when its client disconnects.
+            biased;
             ending = served => ending,
             () = &mut hung_up => CloseReason::Disconnected,
             () = session.to_client.closed() => CloseReason::Disconnected,
@@ -97,16 +100,9 @@ impl OpenedSession {
         };
         session.to_client.close();
         if matches!(ending, CloseReason::Disconnected) {
-            session.server.ask_to_exit();
+            session.let_server_exit().await;
         }
         session.close(&ending).await;
-        if matches!(ending, CloseReason::Disconnected) {
-            // A server may save its state before it exits. The session's own grants have ended.
-            tokio::select! {
-                () = session.server.wait_for_exit() => {}
-                () = session.services.shutdown.requested.cancelled() => {}
-            }
-        }
         if matches!(ending, CloseReason::HandedOver) {
             // Waits until the shim has received the note about the handover. A shim that does not read the note has
             // exited.
@@ -144,12 +140,29 @@ impl Session {
         let _ = tokio::time::timeout(bound, answered).await;
     }
 
-    /// Cancels pending work and records the end of the session with its reason.
-    async fn close(&self, ending: &CloseReason) {
-        self.end.cancel();
+    /// Lets the server save its state and exit, unless the session must end at once. The session's grants and stops stay
+    /// in effect, and further questions are denied.
+    async fn let_server_exit(&self) {
+        self.abandon_all().await;
+        let deny = DenyAllQuestions("its client has disconnected");
+        self.services.broker.set_session_front_end(&self.id, Arc::new(deny));
+        self.server.ask_to_exit();
+        tokio::select! {
+            () = self.server.wait_for_exit() => {}
+            () = self.end.cancelled() => {}
+        }
+    }
+
+    async fn abandon_all(&self) {
         for (id, call) in &self.in_flight.drain() {
             self.abandon(id, call, "the session ended before the call was answered").await;
         }
+    }
+
+    /// Cancels pending work and records the end of the session with its reason.
+    async fn close(&self, ending: &CloseReason) {
+        self.end.cancel();
+        self.abandon_all().await;
         self.services.grants.end_session(&self.id);
         self.services.broker.end_session(&self.id);
         self.services.autostart.session_ended(&self.id);

@@ -41,6 +41,15 @@ impl Signals {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }.into()))
     }
 
+    /// Discards the queued signals and unblocks `signals` in this thread.
+    ///
+    /// # Errors
+    /// Returns an I/O error if reading fails.
+    pub fn unblock(self, signals: &[Signal]) -> io::Result<()> {
+        while self.next()?.is_some() {}
+        mask(libc::SIG_UNBLOCK, &set(signals)).map(drop)
+    }
+
     /// Returns the next queued signal, or `None` if the queue is empty.
     ///
     /// # Errors

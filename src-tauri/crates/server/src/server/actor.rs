@@ -35,7 +35,7 @@ use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_paths::CanonicalPath;
 use reconcile::ServerRules;
 use recreating::RecreatedFiles;
-use running::{ProcessEvent, Running, masks_may_be_lost, next_event};
+use running::{Handshake, ProcessEvent, Running, masks_may_be_lost, next_event};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,7 +73,8 @@ pub(super) enum Command {
     Close,
 }
 
-/// Spawns the actor. It exits when the last command sender is dropped or its task is aborted.
+/// Spawns the actor. It exits when the last command sender is dropped, its task is aborted, or the process has exited after
+/// [`Command::Close`].
 pub(super) fn start(
     options: ActorOptions,
     replay: Replay,
@@ -216,7 +217,7 @@ impl Actor {
                 () = masks_may_be_lost(check) => Box::pin(self.check()).await,
                 next_event = next_event(self.running.as_mut()) => match next_event {
                     ProcessEvent::Files(event) => Box::pin(self.files_event(event)).await,
-                    ProcessEvent::Handshake(_) | ProcessEvent::Exited if self.is_closing => return,
+                    ProcessEvent::Exited if self.is_closing => return,
                     ProcessEvent::Handshake(outcome) => Box::pin(self.handshake_ended(outcome)).await,
                     ProcessEvent::Exited => Box::pin(self.process_ended()).await,
                 },
@@ -227,8 +228,12 @@ impl Actor {
     /// Closes the process's input, which asks it to exit. Returns `false` if there is no process on this computer.
     fn ask_to_exit(&mut self) -> bool {
         self.is_closing = true;
-        let local = self.running.as_ref().filter(|running| !running.is_remote());
-        local.inspect(|running| running.connection.close_input()).is_some()
+        let Some(running) = self.running.as_mut().filter(|running| !running.is_remote()) else {
+            return false;
+        };
+        running.handshake = Handshake::None;
+        running.connection.close_input();
+        true
     }
 
     /// Waits until the server may start. Nothing is mounted before that, so revocations take effect at once. Returns

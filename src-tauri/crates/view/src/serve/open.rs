@@ -56,7 +56,8 @@ impl Server {
         let is_writable = kind != AccessKind::Read;
         let flags = OpenedFlags {
             keeps_pages: self.nodes.update_stamp(node, ContentStamp::new(&stat)),
-            // Closing a descriptor that cannot write only releases range locks.
+            // A flush of a descriptor that cannot write only releases range locks. Without it, they are released with the
+            // last copy of the descriptor.
             skips_flush: !is_writable && !self.nodes.was_locked(node),
         };
         let handle =

@@ -60,8 +60,8 @@ pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
         match part {
             Part::System => program.args(["--skip", UNDISTURBED, &format!("--test-threads={}", threads())]),
             Part::Memory => program.args([UNDISTURBED, "--test-threads=1"]),
-            // Without a graphics card, drawing on a test's display takes a whole core, but a third of the time nothing
-            // is drawn.
+            // Without a graphics card, drawing on a test's display takes a whole core. Each test draws two thirds of the
+            // time.
             Part::Display => program.arg(format!("--test-threads={}", processors() + 1)),
             Part::Crates | Part::Sandbox => &mut program,
         };

@@ -252,7 +252,8 @@ impl Actor {
         // Skip servers that never request roots, and stateless servers, which request them when needed.
         let never_asks =
             connection.is_stateless() || (self.asks_for_roots == Some(false) && sent_version == 0);
-        if !self.is_initialized() || self.confirmed_version == version || never_asks {
+        // A server whose input is closed receives nothing.
+        if self.is_closing || !self.is_initialized() || self.confirmed_version == version || never_asks {
             return None;
         }
         // Skip servers that have not requested roots yet, because they will receive the newest ones when they do.

@@ -24,7 +24,7 @@ impl Actor {
     /// Starts the process with all its mounts, and forwards the client's `initialize` if the client has sent one.
     pub(super) async fn start_server(&mut self) {
         if self.is_closing {
-            return;
+            return self.not_running(DownReason::Exited(Arc::default()));
         }
         if let Some(reason) = self.recreating.down_reason() {
             return self.not_running(reason);
