@@ -146,7 +146,7 @@ fn access_that_a_server_wants_after_its_client_has_disconnected_is_denied_withou
     eventually("the session ends", TIMEOUT, || world.sessions().is_empty());
     assert!(!saved.exists());
     assert_eq!(world.user.asked(), []);
-    assert!(world.log().contains("the question ended: unavailable"), "{}", world.log());
+    assert!(world.log().contains("\"by\":\"paused\""), "{}", world.log());
 }
 
 #[test]

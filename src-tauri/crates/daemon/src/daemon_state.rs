@@ -1,8 +1,7 @@
 //! The running daemon's state, shared by connections, control requests and the [`Daemon`](crate::Daemon) handle.
 
-use crate::denying::DenyAllQuestions;
 use crate::descriptors;
-use crate::run::Run;
+use crate::run::{DenyAllQuestions, Run};
 use crate::session::Session;
 use ironcurtain_consent::Principal;
 use ironcurtain_protocol::RunAsk;
@@ -195,8 +194,7 @@ impl DaemonState {
         if let Some(Some(run)) = run
             && run.ask() == RunAsk::Deny
         {
-            let deny = DenyAllQuestions("the run was started with `--deny`");
-            self.services.broker.set_session_front_end(&session.id, Arc::new(deny));
+            self.services.broker.set_session_front_end(&session.id, Arc::new(DenyAllQuestions));
         }
         if self.services.shutdown.is_requested() || matches!(run, Some(None)) {
             session.end();

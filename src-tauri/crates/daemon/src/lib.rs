@@ -21,7 +21,6 @@ mod attach;
 mod control;
 mod daemon;
 mod daemon_state;
-mod denying;
 mod descriptors;
 mod event_log;
 mod identity;

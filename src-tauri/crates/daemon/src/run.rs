@@ -4,6 +4,7 @@
 //! - The only network access is through a proxy that asks the user about each host.
 //! - A run owns its sandbox and the grants for its session, and releases both when it ends.
 
+mod denying;
 mod freeze;
 mod network;
 mod open;
@@ -13,6 +14,7 @@ mod ssh_upstream;
 mod tool_calls;
 mod tools;
 
+pub(crate) use denying::DenyAllQuestions;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_paths::CanonicalPath;

@@ -1,6 +1,6 @@
 //! Serves a connection's client until the connection closes.
 
-use super::upstream::{FromUpstream, Phase};
+use super::upstream::{FromUpstream, Upstream};
 use super::{Aggregate, COPIES, OpenedAggregate};
 use crate::listener::{ClientStdio, forward_notes};
 use ironcurtain_mcp::client::ClientReader;
@@ -55,7 +55,6 @@ impl OpenedAggregate {
             ending = aggregate.listen(&mut lines, &mut events) => ending,
             () = &mut hung_up => CloseReason::Closed,
         };
-        let is_client_eof = matches!(ending, CloseReason::ClientEof);
         match ending {
             CloseReason::ClientEof => {
                 tokio::select! {
@@ -76,13 +75,7 @@ impl OpenedAggregate {
             CloseReason::Closed => {}
         }
         aggregate.to_client.close();
-        for upstream in aggregate.upstreams.values_mut() {
-            if is_client_eof && upstream.phase == Phase::Running {
-                upstream.close_input()
-            } else {
-                upstream.end()
-            }
-        }
+        aggregate.upstreams.values_mut().for_each(Upstream::end);
         // Sessions that take longer close on their own.
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, aggregate.wait_for_sessions(&mut events)).await;
     }

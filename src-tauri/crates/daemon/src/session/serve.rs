@@ -3,7 +3,6 @@
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
 use super::{Session, client, echo, sampling, workspace};
-use crate::denying::DenyAllQuestions;
 use ironcurtain_audit::{CallResult, Event};
 use ironcurtain_connection::{ClientStdio, OutgoingNote, forward_notes};
 use ironcurtain_mcp::client::{ClientReader, ClientVersion};
@@ -91,8 +90,6 @@ impl OpenedSession {
         };
         tokio::pin!(hung_up);
         let ending = tokio::select! {
-            // A connection to several servers closes the input of its sessions when its client disconnects.
-            biased;
             ending = served => ending,
             () = &mut hung_up => CloseReason::Disconnected,
             () = session.to_client.closed() => CloseReason::Disconnected,
@@ -140,12 +137,11 @@ impl Session {
         let _ = tokio::time::timeout(bound, answered).await;
     }
 
-    /// Lets the server save its state and exit, unless the session must end at once. The session's grants and stops stay
-    /// in effect, and further questions are denied.
+    /// Lets the server save its state and exit, unless the session must end at once. Pauses the session, which withdraws its
+    /// questions and denies further ones. What the server already has access to stays.
     async fn let_server_exit(&self) {
+        self.services.broker.pause(&self.id);
         self.abandon_all().await;
-        let deny = DenyAllQuestions("its client has disconnected");
-        self.services.broker.set_session_front_end(&self.id, Arc::new(deny));
         self.server.ask_to_exit();
         tokio::select! {
             () = self.server.wait_for_exit() => {}
