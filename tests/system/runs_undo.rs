@@ -12,10 +12,15 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
+fn ironcurtain(world: &World, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.args(arguments).current_dir(world.path("project")).env("IRONCURTAIN_HOME", world.ours());
-    let Output { status, stdout, stderr } = command.env("HOME", &world.home.user_home).output().unwrap();
+    command.env("HOME", &world.home.user_home);
+    command
+}
+
+fn command(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = ironcurtain(world, arguments).output().unwrap();
     (status.code(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
 }
 
@@ -108,10 +113,7 @@ fn paths_that_the_checkpoint_does_not_cover_are_named_before_and_after_the_run()
 fn the_checkpoint_of_an_active_run_is_not_undone_or_forgotten() {
     let world = World::new();
     world.file("project/own", "own\n");
-    let mut active = Command::new(programs().join("ironcurtain"));
-    active.args(["run", "--checkpoint", "--", "/bin/sh"]).current_dir(world.path("project"));
-    let mut shell =
-        Shell::of(active.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.user_home));
+    let mut shell = Shell::of(&mut ironcurtain(&world, &["run", "--checkpoint", "--", "/bin/sh"]));
     assert_eq!(shell.run("echo changed > own"), "status 0\n");
     // The checkpoint gets the run's id once the starting process knows that id. The program may already be running
     // then.
@@ -134,9 +136,7 @@ fn ctrl_c_does_not_interrupt_restoring() {
     world.file("project/own", "own\n");
     assert_eq!(run(&world, "i=0; while [ $i -lt 10000 ]; do : > new-$i; i=$((i+1)); done").0, Some(0));
     let id = checkpoints(&world).remove(0);
-    let mut undo = Command::new(programs().join("ironcurtain"));
-    undo.args(["undo", &id, "--yes"]).env("IRONCURTAIN_HOME", world.ours());
-    let mut undo = undo.env("HOME", &world.home.user_home).stdout(Stdio::piped()).spawn().unwrap();
+    let mut undo = ironcurtain(&world, &["undo", &id, "--yes"]).stdout(Stdio::piped()).spawn().unwrap();
     let status = PathBuf::from(format!("/proc/{}/status", undo.id()));
     let is_restoring = || {
         let status = read_to_string(&status).unwrap();
@@ -169,12 +169,9 @@ fn a_run_that_is_active_in_the_folder_is_named() {
     let is_named = |said: &str| {
         said.contains(" of run:sh uses this folder too. Restoring also undoes what it changed before")
     };
-    eventually("the run is over", TIMEOUT, || world.sessions().is_empty());
     let (_, said) = command(&world, &["undo", &id]);
     assert!(!is_named(&said), "{said}");
-    let mut other = Command::new(programs().join("ironcurtain"));
-    other.args(["run", "--", "/bin/sh"]).current_dir(world.path("project"));
-    let mut shell = Shell::of(other.env("IRONCURTAIN_HOME", world.ours()).env("HOME", &world.home.user_home));
+    let mut shell = Shell::of(&mut ironcurtain(&world, &["run", "--", "/bin/sh"]));
     assert_eq!(shell.run("echo other > other"), "status 0\n");
     let (status, said) = command(&world, &["undo", &id, "--yes"]);
     assert!(status == Some(0) && is_named(&said), "{said}");

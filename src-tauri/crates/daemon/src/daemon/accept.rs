@@ -153,10 +153,15 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     };
     let sessions_ended = sessions_ended.boxed().shared();
     match peer.welcome(Some(run.id.clone())).await {
-        Err(_) => opened.close_unserved().await,
-        Ok(()) => opened.serve(peer.stream, sessions_ended.clone()).await,
+        Err(_) => {
+            opened.close_unserved().await;
+            state.remove_run(&run.id);
+        }
+        Ok(()) => {
+            let remove = || state.remove_run(&run.id);
+            opened.serve(peer.stream, sessions_ended.clone(), remove).await;
+        }
     }
     // Every stream of the sandbox is closed by now, so each session ends.
     sessions_ended.await;
-    state.remove_run(&run.id);
 }

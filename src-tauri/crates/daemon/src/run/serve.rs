@@ -41,9 +41,14 @@ pub(crate) struct OpenedRun {
 }
 
 impl OpenedRun {
-    /// Serves the run and waits until its sessions have ended, at most [`EXIT_TIMEOUT`]. Then reports the exit status to the
-    /// process that started the run.
-    pub(crate) async fn serve(self, starter: UnixStream, sessions_ended: impl Future<Output = ()>) {
+    /// Serves the run and waits until its sessions have ended, at most [`EXIT_TIMEOUT`]. Then calls `remove` and
+    /// reports the exit status to the process that started the run.
+    pub(crate) async fn serve(
+        self,
+        starter: UnixStream,
+        sessions_ended: impl Future<Output = ()>,
+        remove: impl FnOnce(),
+    ) {
         let Self { run, mut control, kill, mut exit, view, inbox, network, starter_notes, agent } = self;
         let FilesInbox { for_view: view_inbox, mut orders } = inbox;
         let (mut starter, to_starter) = starter.into_split();
@@ -127,6 +132,8 @@ impl OpenedRun {
             end_reason: run.files.end_reason().or_else(|| end_reason.map(str::to_owned)),
             learned: run.files.profile.learned(),
         };
+        // Whoever waits for the run's exit no longer finds it among the active runs.
+        remove();
         // Ignore the results: both fail only if the starter has disconnected or does not read.
         let _ = end_notes.send(note);
         let _ = tokio::time::timeout(EXIT_TIMEOUT, writing_notes).await;
